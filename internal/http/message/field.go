@@ -9,12 +9,12 @@ import (
 type Field struct {
 	// Name is the name as it was sent. Value has no surrounding white space.
 	Name, Value string
-	// Kind is determined once, when the head is read, so that names do not have to be compared later. It does not
-	// depend on the case of Name.
+	// Kind identifies well-known names. It is determined once, when the field is read, so that later code does not have
+	// to compare names.
 	Kind Kind
 }
 
-// NewField returns a field with its kind.
+// NewField returns a field with this name and value. It determines the kind of the field.
 func NewField(name, value string) Field { return Field{name, value, KindOf(name)} }
 
 // Is reports whether a field has this name, ignoring case. kind must be KindOf(name).
@@ -22,7 +22,7 @@ func (f *Field) Is(kind Kind, name string) bool {
 	return f.Kind == kind && (names[kind] != "" || strings.EqualFold(f.Name, name))
 }
 
-// Fields are header fields in order.
+// Fields is a list of header or trailer fields in the order in which they were sent.
 type Fields []Field
 
 // Get returns the value of the first field of the given kind, or an empty string.
@@ -58,8 +58,8 @@ func (f Fields) Count(kind Kind) int {
 	return n
 }
 
-// Joined returns the values of all fields with this name, joined by ", ", and whether there is such a field. The case
-// of the name is ignored.
+// Joined returns the values of all fields with this name, joined by ", ", and whether there is such a field. It ignores
+// the case of the name.
 func (f Fields) Joined(name string) (string, bool) { return f.joined(KindOf(name), name) }
 
 // JoinedKind returns the values of all fields of the given kind, joined by ", ".
@@ -83,8 +83,8 @@ func (f Fields) joined(kind Kind, name string) (string, bool) {
 	return value, found
 }
 
-// HasToken reports whether the fields of the given kind contain a token, ignoring case. The values of these fields are
-// comma-separated lists.
+// HasToken reports whether a token occurs in the fields of the given kind, whose values must be comma-separated lists.
+// It ignores case.
 func (f Fields) HasToken(kind Kind, token string) bool {
 	for i := range f {
 		if f[i].Kind == kind && hasToken(f[i].Value, token) {
@@ -134,32 +134,33 @@ func (f *Fields) RemoveKind(kind Kind) {
 	*f = slices.DeleteFunc(*f, func(field Field) bool { return field.Kind == kind })
 }
 
-// Allowed removes the fields that names does not allow, and returns the remaining fields. It modifies f.
+// Allowed removes the fields whose names must not be forwarded according to names, and returns the remaining fields. It
+// modifies f.
 func (f Fields) Allowed(names Names) Fields {
 	return slices.DeleteFunc(f, func(field Field) bool { return !names.Allows(field.Kind) })
 }
 
-// TrailerFields removes all fields that are not allowed in trailers, and returns the remaining fields, which are of
-// kind Other. Fields for routing, authentication, framing or controls are only valid in the header (RFC 9110 6.5.1).
-// TrailerFields modifies f.
+// TrailerFields removes all fields that are not allowed in trailers: fields for routing, authentication, framing or
+// controls are only valid in the header (RFC 9110 6.5.1). It returns the remaining fields, which are of kind Other. It
+// modifies f.
 func (f Fields) TrailerFields() Fields {
 	return slices.DeleteFunc(f, func(field Field) bool { return field.Kind != Other })
 }
 
-// Changes describes how the header fields of a response are changed before it is sent to the client. They are applied
-// in the order Remove, Set, Add, Default.
+// Changes describes how the header fields of a response are changed before the response is sent to the client. The
+// changes are applied in the order Remove, Set, Add, Default.
 type Changes struct {
 	Remove []Field
 	Set    []Field
 	Add    []Field
 	// Each field in Default is added if the response has no field of the same kind.
 	Default []Field
-	// If ByAddHeader is true, the changes apply only to the status codes to which nginx's add_header applies: not to
-	// errors and interim responses.
+	// If ByAddHeader is true, the changes apply only to responses with the status codes to which nginx's directive
+	// add_header applies. These are successful responses and redirects, but not errors.
 	ByAddHeader bool
 }
 
-// For reports whether the changes apply to responses with this status.
+// For reports whether the changes apply to a response with this status.
 func (c *Changes) For(status int) bool {
 	switch status {
 	case 200, 201, 204, 206, 301, 302, 303, 304, 307, 308:
@@ -168,7 +169,7 @@ func (c *Changes) For(status int) bool {
 	return !c.ByAddHeader
 }
 
-// Apply applies the changes to f.
+// Apply makes the changes to f, the header fields of a response.
 func (c *Changes) Apply(f *Fields) {
 	for i := range c.Remove {
 		f.Remove(c.Remove[i].Kind, c.Remove[i].Name)

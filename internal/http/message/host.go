@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// maxHost is the maximum length of a host in bytes: a name of 253 characters, a trailing dot, a colon and a port.
+// maxHost is the maximum length in bytes of a Host header field: a name of 253 characters, a trailing dot, a colon and
+// a port.
 const maxHost = 260
 
 // ValidHost reports whether host is a name or an IP address, with or without a port. It rejects percent signs (although
@@ -27,10 +28,10 @@ func ValidHost(host string) bool {
 	return hasLabel(host)
 }
 
-// hasLabel reports whether a name contains anything except dots.
+// hasLabel reports whether a host name contains anything except dots.
 func hasLabel(name string) bool { return strings.Trim(name, ".") != "" }
 
-// validPort reports whether port is a colon, optionally followed by digits.
+// validPort reports whether port is a colon, optionally followed by digits. port must not be empty.
 func validPort(port string) bool {
 	if port[0] != ':' {
 		return false
@@ -43,8 +44,8 @@ func validPort(port string) bool {
 	return true
 }
 
-// ofHost marks the characters that ValidHost allows in names: the characters of RFC 3986 3.2.2, except the percent
-// sign.
+// ofHost marks the characters that ValidHost allows in host names: the characters that RFC 3986 3.2.2 allows, except
+// the percent sign.
 var ofHost = func() (all [256]bool) {
 	for c := range all {
 		all[c] = 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'

@@ -13,22 +13,22 @@ import (
 	"time"
 )
 
-// httpWriter writes a response with net/http.
+// httpWriter implements HTTPWriter: it writes a response to an http.ResponseWriter.
 type httpWriter struct {
 	w http.ResponseWriter
-	// interim is true if the client understands interim responses.
+	// interim is true if the client supports interim responses (status 1xx).
 	interim bool
-	// trailers holds the announced trailer names, in canonical form.
+	// trailers holds the names of the announced trailer fields, in canonical form.
 	trailers map[string]bool
 	started  bool
 	// bodiless is true if the response has no body.
 	bodiless bool
 	isHead   bool
-	// canClose is true if a response can contain "Connection: close". Go's HTTP/2 server sends a GOAWAY frame instead
-	// of this field.
+	// canClose is true if the response may have the field "Connection: close". HTTP/2 has no such field, but Go's
+	// HTTP/2 server then sends a GOAWAY frame instead.
 	canClose bool
-	// unread is true if the rest of the request body will not be read. No other request can then follow on an HTTP/1
-	// connection.
+	// unread is true if the rest of the request body will not be read. An HTTP/1 connection must then be closed after
+	// the response.
 	unread  atomic.Bool
 	aborted bool
 	sent    int64
@@ -36,16 +36,16 @@ type httpWriter struct {
 	http1 bool
 }
 
-// HTTPWriter is a Writer on top of net/http.
+// HTTPWriter is a Writer that writes the response with net/http.
 type HTTPWriter interface {
 	Writer
-	// Aborted reports whether Abort was called. The net/http handler must then panic with http.ErrAbortHandler.
+	// Aborted reports whether Abort was called. If it was, the net/http handler must panic with http.ErrAbortHandler.
 	Aborted() bool
 }
 
-// NewHTTPWriter returns a Writer that writes the response to r with net/http. Fields that are already in the header of
-// w are written before the fields of the response. If w already has a Strict-Transport-Security field, the same field
-// of the response is dropped.
+// NewHTTPWriter returns a Writer for the response to r that writes to w. Fields that are already in the header of w are
+// written before the fields of the response. If w already has a Strict-Transport-Security field, this field of the
+// response is dropped.
 func NewHTTPWriter(w http.ResponseWriter, r *http.Request) HTTPWriter {
 	return &httpWriter{w: w, interim: r.ProtoAtLeast(1, 1), isHead: r.Method == http.MethodHead,
 		canClose: r.ProtoMajor < 3, http1: r.ProtoMajor == 1}
@@ -59,7 +59,7 @@ func (h *httpWriter) Aborted() bool { return h.aborted }
 
 func (h *httpWriter) Abort() { h.aborted = true }
 
-// EndBody sets a read deadline in the past, so that reads of the request body fail with a timeout.
+// EndBody sets the read deadline to a time in the past, so that reads of the request body fail with a timeout.
 func (h *httpWriter) EndBody() {
 	h.unread.Store(true)
 	_ = http.NewResponseController(h.w).SetReadDeadline(time.Unix(1, 0))
@@ -102,8 +102,8 @@ func (h *httpWriter) put(fields Fields) {
 	}
 }
 
-// Head sets Content-Length from the length of the response. If the response has no Content-Type, Head prevents net/http
-// from guessing a type, because browsers run scripts in content that is sent as HTML.
+// Head sets Content-Length from the length of the response. If the response has no Content-Type, net/http would guess a
+// type. Head prevents this, because browsers would run scripts in content that is sent as HTML.
 func (h *httpWriter) Head(a *Response) error {
 	h.put(a.Fields)
 	header := h.w.Header()
@@ -130,7 +130,7 @@ func (h *httpWriter) Head(a *Response) error {
 	return nil
 }
 
-// Write discards the data if the response can have no body.
+// Write writes a part of the response body. It discards the data if the response has no body.
 func (h *httpWriter) Write(part []byte) (int, error) {
 	if h.bodiless {
 		return len(part), nil
@@ -151,12 +151,13 @@ func (h *httpWriter) ReadFrom(source io.Reader) (int64, error) {
 
 func (h *httpWriter) Flush() error { return http.NewResponseController(h.w).Flush() }
 
-// Trailer also writes fields that were not announced.
+// Trailer writes trailer fields, whether or not they were announced.
 func (h *httpWriter) Trailer(fields Fields) error {
 	if len(fields) == 0 || h.bodiless {
 		return nil
 	}
-	// Without the flush, net/http would send a short body with a Content-Length, and therefore without trailer fields.
+	// Flush the body first. Otherwise net/http would send a short body with a Content-Length, and could then send no
+	// trailer fields.
 	if err := h.Flush(); err != nil {
 		return err
 	}
@@ -184,14 +185,15 @@ func (h *httpWriter) Switch() (io.ReadWriteCloser, error) {
 	return &switched{conn, buffered.Reader}, nil
 }
 
-// switched is a hijacked connection. ahead contains the bytes that net/http has already read from it.
+// switched is a connection that was hijacked from net/http. ahead contains the bytes that net/http has already read
+// from the connection.
 type switched struct {
 	net.Conn
 	ahead *bufio.Reader
 }
 
-// Read reads the bytes in ahead, and then directly from the connection. If it read from the connection through
-// net/http's buffer, a read timeout would make net/http cancel the request.
+// Read returns the bytes in ahead first, and then reads directly from the connection. It does not read through
+// net/http's buffer, because net/http would cancel the request after a read timeout.
 func (s *switched) Read(b []byte) (int, error) {
 	if n := s.ahead.Buffered(); n > 0 {
 		return s.ahead.Read(b[:min(len(b), n)])
@@ -199,7 +201,8 @@ func (s *switched) Read(b []byte) (int, error) {
 	return s.Conn.Read(b)
 }
 
-// CloseWrite closes the write side of the connection. If the connection has no such method, it closes both sides.
+// CloseWrite closes the write side of the connection. If the connection has no method CloseWrite, the whole connection
+// is closed.
 func (s *switched) CloseWrite() error {
 	if half, ok := s.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

@@ -5,15 +5,16 @@ import (
 	"strings"
 )
 
-// Kind identifies the name of a header field that is handled specially, or a class of other names.
+// Kind identifies a header field by its name: either one well-known name, or a class of other names.
 type Kind uint8
 
 // The kinds of fields.
 const (
-	// Other is any field that is not handled specially.
+	// Other is the kind of all fields that are not handled specially.
 	Other Kind = iota
 
-	// Fields about the connection or the framing. They are not forwarded. Outgoing messages get new fields instead.
+	// Fields about the connection or the framing of the message. They are not forwarded; each outgoing message gets its
+	// own.
 	Host
 	ContentLength
 	TransferEncoding
@@ -28,8 +29,8 @@ const (
 	Trailer
 	Expect
 
-	// Fields with which a client could impersonate someone else: the fields that describe the client to endpoints, and
-	// the fields that endpoints may attribute to a trusted proxy or authentication service.
+	// Fields that a client could forge to impersonate someone else. They describe the client, or endpoints may trust
+	// them because they usually come from a proxy or an authentication service.
 	XRequestID
 	XRealIP
 	XForwardedFor
@@ -49,7 +50,7 @@ const (
 	XOriginalMethod
 	XRewriteURL
 
-	// Fields that this project reads and forwards.
+	// Fields that are read by this project and also forwarded.
 	Accept
 	Authorization
 	ContentType
@@ -57,12 +58,13 @@ const (
 	Origin
 	Referer
 	UserAgent
-	// SSLClient is any name with the prefix ssl-client-, which tells backends about client certificates.
+	// SSLClient is the kind of all names with the prefix ssl-client-, which describe the client certificate to
+	// backends.
 	SSLClient
-	// Names with characters other than letters, digits and hyphens. Endpoints may confuse such a name with another one,
-	// so these fields are not forwarded, unless a Names value allows it. nginx and Caddy do the same. Invalid names
-	// could be confused with a name in this list and are never forwarded. The other names are Underscored if their only
-	// additional characters are underscores, otherwise Odd.
+	// Names with characters other than letters, digits and hyphens. Endpoints may confuse such a name with another
+	// name, so the fields are only forwarded if a Names value allows it, as in nginx and Caddy. Invalid is the kind of
+	// names that could be confused with a well-known name; they are never forwarded. Underscored is the kind of other
+	// names whose only additional characters are underscores. Odd is the kind of all remaining names.
 	Invalid
 	Underscored
 	Odd
@@ -79,7 +81,7 @@ const (
 	kinds
 )
 
-// names holds the name of each kind in the usual HTTP/1.1 spelling.
+// names maps each kind to its name in the usual spelling of HTTP/1.1.
 var names = [kinds]string{
 	Host: "Host", ContentLength: "Content-Length", TransferEncoding: "Transfer-Encoding", Connection: "Connection",
 	ProxyConnection: "Proxy-Connection", KeepAlive: "Keep-Alive", ProxyAuthenticate: "Proxy-Authenticate",
@@ -98,39 +100,41 @@ var names = [kinds]string{
 	StrictTransportSecurity: "Strict-Transport-Security", XAccelBuffering: "X-Accel-Buffering",
 }
 
-// Name returns the usual spelling of the name of a kind. It is empty for Other, SSLClient, Invalid, Underscored and
-// Odd.
+// Name returns the name of the header field in its usual spelling. It returns an empty string for the kinds that stand
+// for several names: Other, SSLClient, Invalid, Underscored and Odd.
 func (k Kind) Name() string { return names[k] }
 
-// Field returns a field of kind k with this value.
+// Field returns a header field of this kind with the given value.
 func (k Kind) Field(value string) Field { return Field{names[k], value, k} }
 
-// Hop reports whether a field is hop-by-hop (RFC 9110 7.6.1) or about the framing of a message. Such fields are never
-// forwarded.
+// Hop reports whether fields of this kind are hop-by-hop fields (RFC 9110 7.6.1) or describe the framing of a message.
+// They are never forwarded.
 func (k Kind) Hop() bool { return Host <= k && k <= Trailer }
 
-// Spoofable reports whether a client could impersonate someone else with a field of this kind.
+// Spoofable reports whether a client could impersonate someone else if fields of this kind were forwarded.
 func (k Kind) Spoofable() bool { return XRequestID <= k && k <= XRewriteURL }
 
-// Removable reports whether a client may remove a field by naming it in Connection. A client must not be able to remove
-// credentials, or fields that a trusted proxy adds to describe the client. So only fields without special handling are
-// removable.
+// Removable reports whether a client may remove fields of this kind by listing them in the Connection field. It returns
+// false for all fields that are handled specially: a client must not be able to remove credentials, or fields with
+// which a trusted proxy describes the client.
 func (k Kind) Removable() bool { return k == Other || k == Underscored || k == Odd }
 
-// Mistakable reports whether endpoints may confuse the name of a field with another name.
+// Mistakable reports whether endpoints may confuse the names of this kind with other names, because of unusual
+// characters.
 func (k Kind) Mistakable() bool { return Invalid <= k && k <= Odd }
 
-// Names defines which request header fields with unusual characters in their names are forwarded; see Kind.Mistakable.
+// Names defines which request header fields with unusual characters in their names are forwarded.
 type Names uint8
 
-// Each value allows more names than the one before it.
+// PlainNames allows letters, digits and hyphens in names, UnderscoredNames also underscores, and AllNames any
+// characters.
 const (
 	PlainNames Names = iota
 	UnderscoredNames
 	AllNames
 )
 
-// Allows reports whether fields of a kind are forwarded.
+// Allows reports whether fields of this kind are forwarded.
 func (n Names) Allows(k Kind) bool {
 	switch {
 	case k == Underscored:
@@ -141,10 +145,10 @@ func (n Names) Allows(k Kind) bool {
 	return k != Invalid
 }
 
-// maxName is the length of the longest name in names.
+// maxName is the length of the longest well-known name in bytes.
 const maxName = 25
 
-// byLength[n] holds the kinds whose names have n bytes.
+// byLength[n] lists the kinds whose names have n bytes.
 var byLength = func() (all [maxName + 1][]Kind) {
 	for k, name := range names {
 		if name != "" {
@@ -154,10 +158,10 @@ var byLength = func() (all [maxName + 1][]Kind) {
 	return all
 }()
 
-// sslClient is the prefix of the fields about the client certificate.
+// sslClient is the prefix of the names of fields that describe the client certificate.
 const sslClient = "ssl-client-"
 
-// KindOf returns the kind of a name. The name must be a token as defined in RFC 9110 5.6.2.
+// KindOf returns the kind of a header field name. The name must be a token as defined in RFC 9110 5.6.2.
 func KindOf(name string) Kind {
 	if 0 < len(name) && len(name) <= maxName {
 		for _, k := range byLength[len(name)] {
@@ -177,9 +181,9 @@ func KindOf(name string) Kind {
 	return Other
 }
 
-// mistakable returns the kind of a name with characters other than letters, digits and hyphens. It returns Invalid if
-// the letters and digits are equal to the letters and digits of a known name, because endpoints treat the other
-// characters in different ways.
+// mistakable returns the kind of a name that contains characters other than letters, digits and hyphens. It returns
+// Invalid if the name without these characters and hyphens is a well-known name, because some endpoints ignore or
+// replace these characters.
 func mistakable(name string) Kind {
 	kind, word := Underscored, make([]byte, 0, maxName+1)
 	for i := range len(name) {
@@ -197,7 +201,7 @@ func mistakable(name string) Kind {
 	return kind
 }
 
-// words holds the names of all kinds in lower case, without hyphens.
+// words is the set of all well-known names, in lower case and without hyphens.
 var words = func() map[string]bool {
 	all := map[string]bool{}
 	for _, name := range names {
@@ -208,7 +212,7 @@ var words = func() map[string]bool {
 	return all
 }()
 
-// plain marks the characters that every endpoint accepts in names: letters, digits and hyphens.
+// plain marks the characters that every endpoint accepts in header field names: letters, digits and hyphens.
 var plain = func() (all [256]bool) {
 	for c := range all {
 		all[c] = 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-'

@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// FromHTTP fills r from a request that no handler has changed yet. It removes the fields that the client lists in the
-// Connection field, and the fields whose names r.Names does not allow. It keeps r.Names and r.LiftBodyTimeout. The
-// original order of fields is lost, because net/http does not keep it.
+// FromHTTP fills r from a net/http request that no handler has changed yet. It drops the fields that the client lists
+// in the Connection field, and the fields whose names r.Names does not allow. It does not change r.Names and
+// r.LiftBodyTimeout. Fields with different names are in no particular order, because net/http does not keep the order.
 func (r *Request) FromHTTP(from *http.Request) {
 	r.Update(from)
 	if named := nominated(from.Header["Connection"]); len(named) > 0 {
@@ -21,9 +21,9 @@ func (r *Request) FromHTTP(from *http.Request) {
 	}
 }
 
-// Update fills r from a request that Caddy handlers may have changed after FromHTTP. Unlike FromHTTP, it keeps the
-// fields that are listed in the Connection field, because a handler may have set one of them, and the client must not
-// be able to remove it.
+// Update fills r again from a net/http request that Caddy handlers may have changed after FromHTTP. Unlike FromHTTP, it
+// keeps the fields that the client lists in the Connection field. Otherwise the client could remove fields that a
+// handler has set.
 func (r *Request) Update(from *http.Request) {
 	fields := r.Fields[:0]
 	*r = Request{
@@ -43,14 +43,14 @@ func (r *Request) Update(from *http.Request) {
 		r.Length = 0
 	}
 	if from.URL.Opaque == "" && r.Path != "*" && !strings.HasPrefix(r.Path, "/") {
-		// A handler may have stripped a prefix from the path.
+		// Add a slash, because a handler may have stripped it together with a prefix of the path.
 		r.Path, r.EscapedPath = "/"+r.Path, "/"+r.EscapedPath
 	}
 	r.Fields = appendFields(fields, from.Header).Allowed(r.Names)
 }
 
-// nominated returns the removable field names that are listed in Connection fields. lists holds the values of these
-// fields.
+// nominated returns the names that are listed in Connection fields, if the client may remove fields with these names.
+// lists holds the values of the Connection fields.
 func nominated(lists []string) map[string]bool {
 	var named map[string]bool
 	for _, list := range lists {
@@ -68,7 +68,7 @@ func nominated(lists []string) map[string]bool {
 	return named
 }
 
-// appendFields appends the fields of a net/http header, in no particular order.
+// appendFields appends the fields of header to the list, in no particular order.
 func appendFields(to Fields, header http.Header) Fields {
 	for name, values := range header {
 		kind := KindOf(name)
@@ -79,8 +79,8 @@ func appendFields(to Fields, header http.Header) Fields {
 	return to
 }
 
-// TargetOf returns the path and query of the request target. If the target is a URL, as in requests to a proxy, its
-// scheme and host are left out.
+// TargetOf returns the path and query of the request target. If the target is an absolute URL, as in requests to a
+// proxy, its scheme and host are left out.
 func TargetOf(r *http.Request) string {
 	if strings.HasPrefix(r.RequestURI, "/") {
 		return r.RequestURI
@@ -97,7 +97,7 @@ func connOf(r *http.Request) *Conn {
 	return NewConn(remote, local, r.TLS)
 }
 
-// ToHTTP returns an *http.Request for net/http and Caddy handlers. It has the same context and body as r.
+// ToHTTP returns an *http.Request for net/http and Caddy handlers, with the same context and body as r.
 func (r *Request) ToHTTP() *http.Request {
 	to := &http.Request{
 		Method: r.Method, URL: r.URL(), Proto: r.Protocol(), ProtoMajor: int(r.Major), ProtoMinor: int(r.Minor),
@@ -117,7 +117,7 @@ func (r *Request) ToHTTP() *http.Request {
 	return to.WithContext(ctx)
 }
 
-// URL returns the current path and query, including changes that filters made, as a URL without scheme and host.
+// URL returns the path and query, with the changes that filters made, as a URL without scheme and host.
 func (r *Request) URL() *url.URL {
 	u := &url.URL{Path: r.Path, RawQuery: r.Query, ForceQuery: r.ForceQuery}
 	if u.EscapedPath() != r.EscapedPath {
@@ -137,7 +137,7 @@ func (f Fields) Header() http.Header {
 			header[name] = append(before, f[i].Value)
 			continue
 		}
-		// The capacity is limited, so that appending to this slice does not overwrite the value of the next field.
+		// Limit the capacity of the slice, so that appending to it does not overwrite the value of the next field.
 		header[name] = values[i : i+1 : i+1]
 	}
 	return header

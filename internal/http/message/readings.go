@@ -31,7 +31,7 @@ func Ambiguous(escaped string) bool {
 	return false
 }
 
-// beginsWithDots reports whether the first segment of a path is "." or "..".
+// beginsWithDots reports whether the first segment of a path is the dot segment "." or "..".
 func beginsWithDots(path string) bool {
 	segment, _, _ := strings.Cut(path, "/")
 	return isDots(segment)
@@ -63,31 +63,31 @@ func HexValue(c byte) byte {
 	return 16
 }
 
-// reader describes one way in which a server may interpret a path.
+// reader describes one of the ways in which servers interpret a path.
 type reader struct {
 	// decodes is the number of times that the path is decoded.
 	decodes int
-	// cutsFirst is true if parameters such as ";v=1" are removed from each segment before the path is decoded. cutsLast
-	// is true if they are removed after that.
+	// cutsFirst is true if path parameters such as ";v=1" are removed from each segment before the path is decoded.
+	// cutsLast is true if they are removed after the path was decoded.
 	cutsFirst, cutsLast bool
 	// backslashes is true if backslashes are treated as slashes.
 	backslashes bool
 	dots        dotSegments
 }
 
-// dotSegments is a way to handle dot segments.
+// dotSegments defines how the segments "." and ".." are handled.
 type dotSegments uint8
 
 const (
-	// keepDots keeps dot segments.
+	// keepDots leaves dot segments in the path.
 	keepDots dotSegments = iota
-	// resolveDots resolves dot segments and keeps empty segments between two slashes, as in RFC 3986.
+	// resolveDots resolves dot segments, as in RFC 3986. It does not merge consecutive slashes.
 	resolveDots
-	// mergeAndResolve merges consecutive slashes and resolves dot segments, like nginx.
+	// mergeAndResolve first merges consecutive slashes and then resolves dot segments, as in nginx.
 	mergeAndResolve
 )
 
-// readers returns all ways to interpret a path that may have different results. The first reader leaves the path
+// readers returns the ways to interpret the path that may have different results. The first reader leaves the path
 // unchanged.
 func readers(escaped string) (all []reader) {
 	decodes, cuts := 0, []reader{{}}
@@ -121,9 +121,9 @@ func readers(escaped string) (all []reader) {
 	return all
 }
 
-// Readings interprets a path in all ways in which servers may interpret it, and returns the different results. escaped
-// is the percent-encoded path, as it is sent to an endpoint. ok is false if there are more results than limit. limit
-// should be high enough for all legitimate paths.
+// Readings returns the different results of all ways in which servers may interpret a path. escaped is the
+// percent-encoded path, as it is sent to an endpoint. ok is false if there are more than limit results. limit should be
+// high enough for all legitimate paths.
 func Readings(escaped string, limit int) (all []string, ok bool) {
 	seen := map[string]bool{}
 	for _, r := range readers(escaped) {
@@ -171,7 +171,7 @@ func decodeTimes(path string, times int) string {
 	return path
 }
 
-// decode decodes a percent-encoded path once. Invalid encodings stay unchanged.
+// decode decodes a percent-encoded path once. It leaves invalid percent-encodings unchanged.
 func decode(path string) string {
 	at := strings.IndexByte(path, '%')
 	if at < 0 {
@@ -190,7 +190,7 @@ func decode(path string) string {
 	return string(decoded)
 }
 
-// cutParameters removes the first semicolon of each segment, and everything after it in the segment.
+// cutParameters removes path parameters: from each segment, the first semicolon and everything after it.
 func cutParameters(path string) string {
 	var b strings.Builder
 	b.Grow(len(path))
@@ -205,8 +205,8 @@ func cutParameters(path string) string {
 	}
 }
 
-// unescapeDots decodes only dot segments with percent-encoded dots, such as "%2e%2e". Servers that do not decode the
-// rest of a path may still decode these segments (RFC 3986 6.2.2.2).
+// unescapeDots decodes the dot segments that contain percent-encoded dots, such as "%2e%2e", and leaves the rest of the
+// path unchanged. Some servers decode only these segments (RFC 3986 6.2.2.2).
 func unescapeDots(path string) string {
 	if !strings.Contains(path, "%2e") && !strings.Contains(path, "%2E") {
 		return path
@@ -247,8 +247,8 @@ func resolve(path string) string {
 	return string(kept)
 }
 
-// HasDotSegment reports whether a decoded path has a segment that a server may interpret as a dot segment, such as
-// "..", "..;v=1" or "%2e%2e". Backslashes may separate segments too.
+// HasDotSegment reports whether a server may interpret a segment of a decoded path as a dot segment. Examples are "..",
+// "..;v=1" and "%2e%2e". It also splits the path at backslashes, because some servers treat them as slashes.
 func HasDotSegment(path string) bool {
 	for _, read := range [...]string{path, decode(path)} {
 		for segment := range strings.SplitSeq(strings.ReplaceAll(read, `\`, "/"), "/") {

@@ -12,14 +12,15 @@ import (
 	"time"
 )
 
-// ResponseWriter is an http.ResponseWriter that writes the response of a net/http or Caddy handler to a Writer. As in
+// ResponseWriter is an http.ResponseWriter that passes the response of a net/http or Caddy handler to a Writer. Like
 // net/http, it sets the Content-Length of a short body, and detects the Content-Type from the body if the handler has
 // not set it. Finish must be called after the handler has returned.
 type ResponseWriter struct {
 	head   func(*Response) error
 	w      Writer
 	header http.Header
-	// wrote is true once the status is known, and sent once the head was written. buffered holds the body in between.
+	// wrote is true after the handler has set the status, and sent after the response head was written. Until then,
+	// buffered holds the start of the body.
 	wrote    bool
 	status   int
 	buffered []byte
@@ -27,21 +28,23 @@ type ResponseWriter struct {
 	err      error
 }
 
-// maxBuffered is the maximum size in bytes of a body that is buffered to determine its length, as in net/http.
+// maxBuffered is the maximum size in bytes of a body that is buffered to determine its Content-Length, as in net/http.
 const maxBuffered = 2048
 
-// NewResponseWriter returns a ResponseWriter. head writes the head of the response; everything else is written to w.
+// NewResponseWriter returns a ResponseWriter that writes to w, except the head of the response, which it passes to the
+// function head.
 func NewResponseWriter(w Writer, head func(*Response) error) *ResponseWriter {
 	return &ResponseWriter{head: head, w: w, header: http.Header{}}
 }
 
-// Header returns the header of the response. Changes have no effect after the head was written.
+// Header returns the header fields of the response. Changing them has no effect after the response head was written.
 func (h *ResponseWriter) Header() http.Header { return h.header }
 
 // Status returns the status of the response, or 0 if the handler has not set one.
 func (h *ResponseWriter) Status() int { return h.status }
 
-// WriteHeader writes an interim response at once, and stores the status of a final response.
+// WriteHeader sends an interim response (status 1xx) immediately. For other responses, it stores the status until the
+// response head is written.
 func (h *ResponseWriter) WriteHeader(status int) {
 	switch {
 	case h.wrote:
@@ -75,7 +78,7 @@ func (h *ResponseWriter) Write(part []byte) (int, error) {
 	return h.w.Write(part)
 }
 
-// ReadFrom implements io.ReaderFrom. If the head was already sent, it does not buffer data.
+// ReadFrom implements io.ReaderFrom. After the response head was sent, it copies the data without buffering it.
 func (h *ResponseWriter) ReadFrom(source io.Reader) (int64, error) {
 	if !h.sent {
 		buffer := make([]byte, maxBuffered+1)
@@ -99,8 +102,8 @@ func ended(err error) error {
 	return err
 }
 
-// sniff sets a missing Content-Type. It detects the type from the buffered start of the body and part, the data that
-// follows.
+// sniff sets the Content-Type if the handler has not set it. It detects the type from the start of the body: the
+// buffered data, followed by part.
 func (h *ResponseWriter) sniff(part []byte) {
 	if _, ok := h.header["Content-Type"]; ok || h.header.Get("Content-Encoding") != "" ||
 		len(h.buffered)+len(part) == 0 {
@@ -109,8 +112,8 @@ func (h *ResponseWriter) sniff(part []byte) {
 	h.header.Set("Content-Type", http.DetectContentType(append(h.buffered, part...)))
 }
 
-// send writes the head. length is the length of the body in bytes, or negative if it is not known. If the handler has
-// set a valid Content-Length, length is ignored.
+// send writes the response head. length is the length of the body in bytes, or negative if it is not known. A valid
+// Content-Length that the handler has set takes precedence over length.
 func (h *ResponseWriter) send(length int64) {
 	h.sent = true
 	if text := h.header.Get("Content-Length"); text != "" {
@@ -142,7 +145,7 @@ func (h *ResponseWriter) sendBuffered() {
 	h.buffered = nil
 }
 
-// FlushError flushes the response. http.ResponseController calls it.
+// FlushError sends all buffered data. http.ResponseController calls it.
 func (h *ResponseWriter) FlushError() error {
 	h.WriteHeader(http.StatusOK)
 	if !h.sent {
@@ -173,7 +176,7 @@ func (h *ResponseWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, bufio.NewReadWriter(bufio.NewReader(stream), bufio.NewWriter(stream)), nil
 }
 
-// Finish writes the rest of the response. It is called when a handler has returned without an error.
+// Finish sends the rest of the response. It is called after a handler has returned without an error.
 func (h *ResponseWriter) Finish() error {
 	h.WriteHeader(http.StatusOK)
 	if !h.sent {
@@ -187,15 +190,17 @@ func (h *ResponseWriter) Finish() error {
 	return h.w.Trailer(h.trailer())
 }
 
-// Started reports whether the handler has started the response. Its head may still be buffered.
+// Started reports whether the handler has started the response. The response may still be buffered.
 func (h *ResponseWriter) Started() bool { return h.wrote }
 
-// UnsentFields returns the header fields that a handler set before it returned without a response.
+// UnsentFields returns the header fields that a handler has set, for a handler that returned without writing a
+// response.
 func (h *ResponseWriter) UnsentFields() Fields {
 	return slices.DeleteFunc(FieldsOf(h.header), func(f Field) bool { return f.Kind.Hop() || f.Kind == ContentType })
 }
 
-// trailer returns the announced trailer fields and the fields with the prefix http.TrailerPrefix.
+// trailer returns the trailer fields of the response: the fields that were announced in the Trailer field, and the
+// fields whose names have the prefix http.TrailerPrefix.
 func (h *ResponseWriter) trailer() Fields {
 	var fields Fields
 	for _, field := range FieldsOf(h.header) {
@@ -213,7 +218,7 @@ func (h *ResponseWriter) trailer() Fields {
 	return fields
 }
 
-// streamConn turns a stream into a net.Conn. It has no addresses, and deadlines have no effect.
+// streamConn turns an io.ReadWriteCloser into a net.Conn. Its addresses are empty, and setting deadlines has no effect.
 type streamConn struct{ io.ReadWriteCloser }
 
 func (streamConn) LocalAddr() net.Addr              { return nil }

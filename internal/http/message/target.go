@@ -13,8 +13,9 @@ var (
 	errAuthority = errors.New("the URL in the request target has no host, or contains a user")
 )
 
-// SetTarget parses a request target: a path, or a URL, whose host replaces the Host field (RFC 9112 3.2.2). Any other
-// target, such as "*", is an error, and so is a percent sign without two hexadecimal digits.
+// SetTarget sets the path, the query and possibly the host from a request target. The target must be a path or an
+// absolute URL. The host of the URL replaces Host (RFC 9112 3.2.2). SetTarget returns an error for other targets, such
+// as "*", and for a percent sign that is not followed by two hexadecimal digits.
 func (r *Request) SetTarget(target string) error {
 	r.Target = target
 	if !strings.HasPrefix(target, "/") {
@@ -39,8 +40,8 @@ func (r *Request) SetTarget(target string) error {
 	return r.setEscapedPath(sent)
 }
 
-// setEscapedPath sets the path from its escaped form. If sent contains unescaped characters that must be escaped in a
-// path, such as quotation marks, they are escaped, as in net/url.
+// setEscapedPath sets Path and EscapedPath from the path as it was sent. Characters that must be escaped in a path but
+// are not, such as quotation marks, are escaped, as in net/url.
 func (r *Request) setEscapedPath(sent string) error {
 	if needsNoEscape(sent) {
 		r.Path, r.EscapedPath = sent, sent
@@ -54,7 +55,7 @@ func (r *Request) setEscapedPath(sent string) error {
 	return nil
 }
 
-// SetPath replaces the path. decoded must not be percent-encoded.
+// SetPath replaces the path. decoded is the new path, not percent-encoded.
 func (r *Request) SetPath(decoded string) {
 	if r.Path = decoded; needsNoEscape(decoded) {
 		r.EscapedPath = decoded
@@ -63,7 +64,7 @@ func (r *Request) SetPath(decoded string) {
 	r.EscapedPath = (&url.URL{Path: decoded}).EscapedPath()
 }
 
-// needsNoEscape reports whether the escaped and unescaped forms of a path are equal.
+// needsNoEscape reports whether a path is the same in escaped and unescaped form.
 func needsNoEscape(path string) bool {
 	for i := range len(path) {
 		if !unreserved[path[i]] {
@@ -73,7 +74,7 @@ func needsNoEscape(path string) bool {
 	return true
 }
 
-// unreserved marks the common characters that net/url does not escape in a path.
+// unreserved marks the most common characters that need no escaping in a path, according to net/url.
 var unreserved = func() [256]bool {
 	all := plain
 	for _, c := range []byte("/._~$&+=:@") {
@@ -82,7 +83,8 @@ var unreserved = func() [256]bool {
 	return all
 }()
 
-// QueryValue returns the decoded value of the first query parameter with this name, and whether there is one.
+// QueryValue returns the decoded value of the first query parameter with this name, and whether there is such a
+// parameter.
 func (r *Request) QueryValue(name string) (string, bool) {
 	for pair := range strings.SplitSeq(r.Query, "&") {
 		key, value, _ := strings.Cut(pair, "=")
@@ -96,8 +98,9 @@ func (r *Request) QueryValue(name string) (string, bool) {
 	return "", false
 }
 
-// Cookie returns the value of a cookie, and whether there is one. If several cookies have this name, the first valid
-// one is used: clients send the cookie with the longest path first. Values are parsed as in net/http.
+// Cookie returns the value of the cookie with this name, and whether there is such a cookie. If there are several, the
+// first valid one is used, because clients send the cookie with the longest path first. Values are parsed as in
+// net/http.
 func (r *Request) Cookie(name string) (string, bool) {
 	return r.cookie(func(key string) bool { return key == name })
 }
@@ -137,7 +140,7 @@ func cookieValue(value string) (string, bool) {
 	return value, true
 }
 
-// Hostname returns host in lower case, without its port and trailing dot.
+// Hostname returns host in lower case, without a port and without a trailing dot.
 func Hostname(host string) string {
 	if strings.IndexByte(host, ':') >= 0 {
 		if name, _, err := net.SplitHostPort(host); err == nil {
@@ -154,7 +157,7 @@ func Hostname(host string) string {
 }
 
 // CleanPath resolves dot segments and merges consecutive slashes, as nginx does before it matches locations. It keeps a
-// trailing slash. The result begins with a slash, even if a previous handler removed it.
+// trailing slash. The result always begins with a slash.
 func CleanPath(of string) string {
 	if !strings.HasPrefix(of, "/") {
 		of = "/" + of
