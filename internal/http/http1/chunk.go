@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// maxSizeDigits is the maximum number of digits of a chunk size. It prevents an overflow.
+	// maxSizeDigits is the maximum number of hexadecimal digits of a chunk size. It prevents an integer overflow.
 	maxSizeDigits = 15
-	// maxOverhead is the maximum overhead of a chunked body in bytes; see Decoder.endLine. maxTrailers is the maximum
-	// size of the trailer section in bytes.
+	// maxOverhead is the maximum overhead of a chunked body in bytes; Decoder.endLine defines it. maxTrailers is the
+	// maximum size of the trailer section in bytes.
 	maxOverhead = 16 << 10
 	maxTrailers = 8 << 10
-	// normalLine is the number of bytes in the size line of a chunk that do not count as overhead.
+	// normalLine is the maximum length in bytes of a chunk's size line that does not count as overhead.
 	normalLine = 16
 )
 
@@ -32,30 +32,30 @@ const (
 	chunksDone
 )
 
-// Decoder decodes a chunked body. The zero value is ready to decode a body from its start.
+// Decoder decodes a body with Transfer-Encoding: chunked. The zero value is ready to use.
 type Decoder struct {
 	state chunkState
-	// digits is the number of digits of the current chunk size that were read. left is the number of bytes left in the
-	// current chunk.
+	// digits is the number of digits of the current chunk size that have been read. left is the number of bytes left in
+	// the current chunk.
 	digits   uint8
 	left     int64
 	line     int
 	overhead int64
-	// total is the size of all chunks so far. limit is the maximum value of total; 0 means no limit.
+	// total is the size in bytes of all chunks so far. limit is the maximum of total, or 0 if there is no limit.
 	total, limit int64
 	// trailers buffers the trailer section until it is complete. Then it is parsed into fields.
 	trailers []byte
 	fields   message.Fields
 }
 
-// Limit sets the maximum size of the decoded body in bytes, which must be positive. Next rejects a larger body at the
-// size line of the chunk that exceeds the limit, before any data of that chunk arrives.
+// Limit sets the maximum size of the decoded body in bytes. It must be positive. If a chunk exceeds the limit, Next
+// returns an error as soon as it has decoded the size of the chunk.
 func (d *Decoder) Limit(limit int64) { d.limit = limit }
 
-// Next decodes the bytes in in. It returns the first decoded data, which is a subslice of in, and the number of bytes
-// of in that were consumed. The caller must call Next again with the rest of in. done is true at the end of the body;
-// the rest of in then belongs to the next message. Errors are of type *Error. After an error, Next must not be called
-// again.
+// Next decodes a part of the chunked body. in contains the bytes that were received. Next returns the first decoded
+// data, which is a subslice of in, and the number of bytes of in that were consumed. The caller must pass the rest of
+// in to the next call. done is true at the end of the body: the rest of in then belongs to the next message. Errors are
+// of type *Error. After an error, Next must not be called again.
 func (d *Decoder) Next(in []byte) (data []byte, consumed int, done bool, err error) {
 	for i := 0; ; {
 		switch {
@@ -82,8 +82,8 @@ func (d *Decoder) Next(in []byte) (data []byte, consumed int, done bool, err err
 	}
 }
 
-// Ahead returns the number of data bytes that are left in the current chunk. The caller may read up to that many bytes
-// without the Decoder, and must then report them with Took.
+// Ahead returns the number of data bytes that are left in the current chunk. The caller may read up to this number of
+// bytes directly from the connection, without the Decoder, and must then call Took.
 func (d *Decoder) Ahead() int64 {
 	if d.state != chunkData {
 		return 0
@@ -91,15 +91,15 @@ func (d *Decoder) Ahead() int64 {
 	return d.left
 }
 
-// Took records that n bytes of data were read without the Decoder.
+// Took tells the Decoder that n bytes of chunk data were read without it.
 func (d *Decoder) Took(n int) {
 	if d.left -= int64(n); d.left == 0 {
 		d.state = chunkCR
 	}
 }
 
-// Return gives back the last n bytes of data that the caller could not process. The caller must pass them to Next
-// again.
+// Return tells the Decoder that the caller could not process the last n bytes of data. The caller must pass these bytes
+// to Next again.
 func (d *Decoder) Return(n int) {
 	if n > 0 {
 		d.left += int64(n)
@@ -107,7 +107,7 @@ func (d *Decoder) Return(n int) {
 	}
 }
 
-// step processes one byte outside of chunk data.
+// step decodes one byte that is not chunk data.
 func (d *Decoder) step(c byte) error {
 	switch d.state {
 	case chunkCR:
@@ -145,8 +145,8 @@ func (d *Decoder) addDigit(value uint8) error {
 	return nil
 }
 
-// extend processes a byte after the chunk size, which belongs to white space, a chunk extension or the end of the line.
-// Extensions are ignored.
+// extend decodes a byte of a size line after the chunk size. The byte may belong to white space, a chunk extension or
+// the end of the line. Chunk extensions are ignored.
 func (d *Decoder) extend(c byte) error {
 	switch {
 	case c == '\r':
@@ -167,9 +167,9 @@ func (d *Decoder) extend(c byte) error {
 	return nil
 }
 
-// endLine processes the LF at the end of the size line of a chunk. It limits the overhead: the bytes of all size lines
-// that exceed normalLine, minus twice the number of data bytes. Otherwise a body of one-byte chunks with long
-// extensions would cause much work for little data.
+// endLine decodes the LF at the end of a size line. It returns an error if the overhead of the body is too large: the
+// number of bytes by which size lines exceed normalLine, minus twice the number of data bytes. Otherwise a body of
+// one-byte chunks with long extensions would cause much work for little data.
 func (d *Decoder) endLine(c byte) error {
 	if c != '\n' {
 		return errChunkLine
@@ -188,8 +188,8 @@ func (d *Decoder) endLine(c byte) error {
 	return nil
 }
 
-// takeTrailers processes bytes of the trailer section after the last chunk, and returns their number. The section is
-// almost always empty.
+// takeTrailers decodes bytes of the trailer section after the last chunk, and returns the number of bytes that it has
+// consumed. The trailer section is almost always empty.
 func (d *Decoder) takeTrailers(in []byte) (int, error) {
 	if len(d.trailers) == 0 && len(in) >= 2 && in[0] == '\r' && in[1] == '\n' {
 		d.state = chunksDone
@@ -222,7 +222,7 @@ var (
 	crlfcrlf = []byte("\r\n\r\n")
 )
 
-// parseTrailers parses the trailer fields. Like message.Fields.TrailerFields, it only keeps fields that are allowed in
+// parseTrailers parses the trailer section. Like message.Fields.TrailerFields, it drops fields that are not allowed in
 // trailers.
 func (d *Decoder) parseTrailers() error {
 	l := lines{bytes: d.trailers, text: string(d.trailers)}
@@ -247,11 +247,11 @@ func (d *Decoder) Trailers() message.Fields { return d.fields }
 
 const hexDigits = "0123456789abcdef"
 
-// ChunkHeadSize is the maximum number of bytes that AppendChunkHead appends.
+// ChunkHeadSize is the maximum number of bytes that a call of AppendChunkHead appends.
 const ChunkHeadSize = 18
 
-// AppendChunkHead appends the size line of a chunk. size is in bytes and must not be zero. The caller must write
-// EndOfChunk after the data.
+// AppendChunkHead appends the size line of a chunk to buf. size is the number of data bytes, which must not be zero.
+// The caller must write the data and then EndOfChunk.
 func AppendChunkHead(buf []byte, size int) []byte {
 	var digits [16]byte
 	i := len(digits)
@@ -265,11 +265,11 @@ func AppendChunkHead(buf []byte, size int) []byte {
 	return append(append(buf, digits[i:]...), EndOfChunk...)
 }
 
-// EndOfChunk follows the data of a chunk.
+// EndOfChunk must be written after the data of a chunk.
 const EndOfChunk = "\r\n"
 
-// AppendLastChunk appends the last chunk and the trailer fields. Hop-by-hop fields are left out. After an error the
-// buffer is unchanged.
+// AppendLastChunk appends the last chunk and the trailer fields to buf. It leaves out hop-by-hop fields. If it returns
+// an error, the returned buffer is the same as buf.
 func AppendLastChunk(buf []byte, trailers message.Fields) ([]byte, error) {
 	start := len(buf)
 	buf = append(buf, "0\r\n"...)

@@ -6,11 +6,11 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// maxNominations is the maximum number of field names in Connection header fields. There is a limit because all header
-// fields are searched for each of these names.
+// maxNominations is the maximum number of field names that a message may list in its Connection fields. There is a
+// limit because all header fields are searched for each of these names.
 const maxNominations = 32
 
-// framing collects the values of the header fields about the body and the connection.
+// framing collects the values of the header fields that describe the length of the body and the connection.
 type framing struct {
 	length      int64
 	lengths     int
@@ -18,11 +18,11 @@ type framing struct {
 	codings     int
 	coding      string
 	close, keep bool
-	// nominations is the number of field names that are listed in Connection.
+	// nominations is the number of field names that the message lists in its Connection fields.
 	nominations int
 }
 
-// add processes a header field.
+// add records a header field if it describes the length of the body or the connection.
 func (f *framing) add(field *message.Field) {
 	switch field.Kind {
 	case message.ContentLength:
@@ -63,10 +63,10 @@ func (f *framing) addConnection(value string) {
 	}
 }
 
-// persistent reports whether another message may follow on the connection. minor is the minor HTTP version.
+// persistent reports whether the connection can be used for another message. minor is the minor HTTP version, 0 or 1.
 func (f *framing) persistent(minor uint8) bool { return !f.close && (minor > 0 || f.keep) }
 
-// maxDigits is the maximum number of digits of a Content-Length. It prevents an overflow.
+// maxDigits is the maximum number of digits of a Content-Length. It prevents an integer overflow.
 const maxDigits = 18
 
 func parseLength(digits string) (int64, error) {
@@ -89,7 +89,8 @@ func parseLength(digits string) (int64, error) {
 	return length, nil
 }
 
-// request returns the framing of a request body, and its length in bytes, or -1 if it is not known.
+// request returns how the end of the request body is found, and the length of the body in bytes, or -1 if it is not
+// known. minor is the minor HTTP version.
 func (f *framing) request(minor uint8) (Framing, int64, error) {
 	switch {
 	case f.codings == 0 && f.lengths == 0:
@@ -106,8 +107,8 @@ func (f *framing) request(minor uint8) (Framing, int64, error) {
 	return Sized, f.length, nil
 }
 
-// requestCoding checks the Transfer-Encoding of a request. Only the single value "chunked" is valid. Content-Length
-// together with Transfer-Encoding is rejected, because it is used for request smuggling.
+// requestCoding checks the Transfer-Encoding of a request. The only valid value is "chunked". A request with both
+// Content-Length and Transfer-Encoding is rejected, because such requests are used for request smuggling.
 func (f *framing) requestCoding(minor uint8) error {
 	switch {
 	case f.lengths > 0:
@@ -127,9 +128,9 @@ func (f *framing) requestCoding(minor uint8) error {
 	return errTwoCodings
 }
 
-// removeNominated removes the fields that are listed in Connection, because they are hop-by-hop. It keeps fields for
-// whose kind spare returns true. Otherwise a client could remove fields about the framing, or fields with which a
-// trusted proxy describes the client.
+// removeNominated removes the fields that the message lists in its Connection fields, because they are hop-by-hop. It
+// keeps fields for whose kind spare returns true. Otherwise a client could remove fields that describe the length of
+// the body, or fields with which a trusted proxy describes the client.
 func removeNominated(fields *message.Fields, spare func(message.Kind) bool) error {
 	var names [maxNominations]message.Field
 	nominated := names[:0]

@@ -1,39 +1,40 @@
-// Package http1 implements the HTTP/1.1 wire format (RFC 9112). It reads and writes heads and chunks as bytes, without
-// sockets, timers or goroutines. Package httpserver uses it for clients, and package proxy for endpoints.
+// Package http1 implements the HTTP/1.1 message format (RFC 9112). It parses and writes message heads (the first line
+// and the header fields) and chunked bodies as bytes, without sockets, timers or goroutines. Package httpserver uses it
+// for clients, and package proxy for endpoints.
 //
-// Requests are parsed strictly, because a message that two parsers interpret differently allows request smuggling. All
-// names and values are checked before they are written, so that they cannot contain line breaks.
+// Requests are parsed strictly, because request smuggling is possible if two servers interpret a message differently.
+// All names and values are checked before they are written, so that they cannot contain line breaks.
 package http1
 
-// Framing defines how the end of a body is found.
+// Framing defines how a receiver finds the end of a message body.
 type Framing uint8
 
 // The possible framings.
 const (
-	// NoBody is a message without a body.
+	// NoBody means that the message has no body.
 	NoBody Framing = iota
-	// Sized is a body with a Content-Length.
+	// Sized means that Content-Length contains the length of the body.
 	Sized
-	// Chunked is a body with Transfer-Encoding: chunked.
+	// Chunked means that the body is sent with Transfer-Encoding: chunked.
 	Chunked
-	// UntilClose is a response body that ends when the connection is closed.
+	// UntilClose means that the body ends when the connection is closed. It only occurs in responses.
 	UntilClose
 )
 
-// Error is the reason why a message is rejected. There is one Error value for each reason, so errors can be compared
+// Error is the reason why an HTTP message was rejected. Each reason has a single *Error, so that errors can be compared
 // with ==.
 type Error struct {
-	// Status is the status of the response to a client that sent the message. It has no meaning for messages from
+	// Status is the HTTP status of the response if a client sent the invalid message. It is not used for messages from
 	// endpoints.
 	Status int
-	// Reason is a single word that is sent to the client.
+	// Reason describes the error in a short form with hyphens instead of spaces. It is sent to the client.
 	Reason string
 }
 
-// Error returns a message that contains the reason.
+// Error returns an error message that contains the reason.
 func (e *Error) Error() string { return "invalid HTTP/1.1: " + e.Reason }
 
-// The errors for invalid messages. Responses to clients contain the reason.
+// Errors for invalid messages. If a client sent the message, the response contains the reason.
 var (
 	errLine          = &Error{400, "request-line"}
 	errMethodToken   = &Error{400, "method"}
@@ -71,8 +72,10 @@ var (
 	errTrailers      = &Error{431, "trailers-too-large"}
 	errWrite         = &Error{500, "not-to-be-written"}
 
-	// ErrHeadTooLarge is for callers of this package, which enforce the maximum size of heads.
+	// ErrHeadTooLarge means that the head of a message is too large. This package does not check the size; its callers
+	// return this error.
 	ErrHeadTooLarge = &Error{431, "head-too-large"}
-	// ErrHeadTimeout is for callers of this package, which enforce the timeout for heads.
+	// ErrHeadTimeout means that the head of a message did not arrive in time. This package has no timers; its callers
+	// return this error.
 	ErrHeadTimeout = &Error{408, "head-timeout"}
 )

@@ -6,20 +6,20 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// RequestHead holds the properties of a request head that message.Request does not contain.
+// RequestHead holds the properties of a parsed request head that message.Request does not contain.
 type RequestHead struct {
-	// Framing defines how the end of the body is found. It is never UntilClose.
+	// Framing defines how the end of the request body is found. It is never UntilClose.
 	Framing Framing
-	// KeepAlive is true if another request may follow on the connection.
+	// KeepAlive is true if the client may send another request on the connection.
 	KeepAlive bool
-	// Expects is true if the client waits for a 100 Continue before it sends its body.
+	// Expects is true if the client waits for 100 Continue before it sends the request body.
 	Expects bool
 }
 
-// Parse fills r from a head that a Scanner has found. It reuses r.Fields, keeps r.Conn and r.Names, and sets r.Length.
-// All strings are parts of one new string, so head may be reused. Parse removes fields that are listed in Connection,
-// and fields whose names r.Names does not allow. Errors are of type *Error. After an error, r contains the parts that
-// were parsed so far, for logging.
+// Parse parses head, which Scanner.Find has returned, and stores the result in r and h. It keeps r.Conn and r.Names,
+// and reuses the memory of r.Fields. The caller may reuse head, because Parse copies it. Parse drops fields that are
+// listed in Connection, and fields whose names r.Names does not allow. Errors are of type *Error. After an error, r
+// contains the parts that were parsed before the error, for logging.
 func (h *RequestHead) Parse(head []byte, r *message.Request) error {
 	*h = RequestHead{}
 	*r = message.Request{Fields: r.Fields[:0], Conn: r.Conn, Names: r.Names, Major: 1}
@@ -45,7 +45,7 @@ func (h *RequestHead) Parse(head []byte, r *message.Request) error {
 	return setTarget(r, target)
 }
 
-// requestLine parses the first line of a request and returns the request target.
+// requestLine parses the first line of a request into r, except the request target, which it returns.
 func (l *lines) requestLine(r *message.Request) (string, error) {
 	b, i := l.bytes, 0
 	for i < len(b) && token[b[i]] {
@@ -106,14 +106,15 @@ func readRequestFields(l *lines, r *message.Request, f *framing, h *RequestHead)
 		case !r.Names.Allows(kind):
 			continue
 		case kind == message.Expect:
-			// Several Expect fields form a list. A list is not supported, whether it is in one field or in several.
+			// Reject several Expect fields. They form a list, and lists are not supported.
 			expectations++
 			if h.Expects = strings.EqualFold(field.Value, "100-continue"); expectations > 1 || !h.Expects &&
 				field.Value != "" {
 				return errExpect
 			}
 		case kind == message.Authorization:
-			// The server that checks the credentials and the server that uses them might each read a different field.
+			// Reject several Authorization fields: the server that checks the credentials and the server that uses them
+			// might read different fields.
 			if credentials++; credentials > 1 {
 				return errTwoAuths
 			}
@@ -142,8 +143,9 @@ func checkHost(r *message.Request, hosts int) error {
 	return nil
 }
 
-// setTarget sets the target of the request. It rejects requests that no Ingress can match: CONNECT and TRACE requests,
-// the target "*", URLs with other schemes such as "x:admin", and paths with a NUL byte.
+// setTarget sets the host, path and query of a request from its request target. It rejects requests that no Ingress can
+// match: CONNECT and TRACE requests, the target "*", URLs with schemes other than http and https, and paths with a NUL
+// byte.
 func setTarget(r *message.Request, target string) error {
 	if r.Method == "CONNECT" || r.Method == "TRACE" {
 		return errMethod

@@ -6,24 +6,24 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// maxResponseFields is the maximum number of fields of a response.
+// maxResponseFields is the maximum number of header fields of a response.
 const maxResponseFields = 1024
 
-// ResponseHead holds the properties of a response head that message.Response does not contain.
+// ResponseHead holds the properties of a parsed response head that message.Response does not contain.
 type ResponseHead struct {
 	Framing Framing
-	// KeepAlive is true if another request may be sent on the connection after the body was read to its end.
+	// KeepAlive is true if the connection can be used for another request after the response body was read to its end.
 	KeepAlive bool
 }
 
-// Parse fills a from a head that a Scanner for responses has found. method is the method of the request. Parse reuses
-// a.Fields and a.Trailers. All strings are parts of one new string, so head may be reused. Parse removes fields about
-// the connection or the framing, and fields that are listed in Connection. For status 101, it keeps Connection and
-// Upgrade, because the client needs them. Errors are of type *Error.
+// Parse parses head, which Scanner.Find has returned, and stores the result in a and h. method is the method of the
+// request. Parse reuses the memory of a.Fields and a.Trailers. The caller may reuse head, because Parse copies it.
+// Parse drops fields about the connection or the framing, and fields that are listed in Connection. However, it keeps
+// Connection and Upgrade for status 101, because the client needs them. Errors are of type *Error.
 //
-// Responses of endpoints are parsed less strictly than requests: a line may end with a bare LF, as in nginx and
-// net/http, because this does not allow response splitting. Folded lines, spaces before a colon and control characters
-// are errors, as in nginx.
+// Responses are parsed less strictly than requests: a line may end with LF instead of CRLF, as in nginx and net/http,
+// because this does not allow response splitting. Folded lines, spaces before a colon and control characters are
+// errors, as in nginx.
 func (h *ResponseHead) Parse(head []byte, method string, a *message.Response) error {
 	*h = ResponseHead{}
 	*a = message.Response{Fields: a.Fields[:0], Trailers: a.Trailers[:0]}
@@ -50,7 +50,7 @@ func (h *ResponseHead) Parse(head []byte, method string, a *message.Response) er
 	return nil
 }
 
-// statusLine parses the first line of a response and returns the minor HTTP version.
+// statusLine parses the first line of a response into a. It returns the minor HTTP version.
 func (l *lines) statusLine(a *message.Response) (uint8, error) {
 	const begin, code = len("HTTP/1."), len("HTTP/1.1 ")
 	b := l.bytes
@@ -67,7 +67,7 @@ func (l *lines) statusLine(a *message.Response) (uint8, error) {
 	if l.at = code + 3; a.Status < 100 || l.at < len(b) && b[l.at] != ' ' && b[l.at] != '\r' && b[l.at] != '\n' {
 		return 0, errStatusLine
 	}
-	// The reason phrase is ignored, but the line must end after it.
+	// Skip the reason phrase, which is not used. The line must end after it.
 	if l.at = skipText(b, l.at); !l.end() {
 		return 0, errStatusLine
 	}
@@ -93,9 +93,10 @@ func (l *lines) responseFields(a *message.Response, f *framing) error {
 	}
 }
 
-// frame determines how the body ends. Some old servers send both Content-Length and "Transfer-Encoding: chunked". The
-// body is then decoded as chunks, as in net/http. KeepAlive is false for such a response, so that none of its bytes can
-// be interpreted as the response to another request. The same applies to chunked HTTP/1.0 responses.
+// frame determines how the end of the response body is found. Some old servers send both Content-Length and
+// "Transfer-Encoding: chunked"; such a body is decoded as chunks, as in net/http. Parse sets KeepAlive to false for
+// such a response, and for a chunked HTTP/1.0 response, so that none of its bytes can be taken for the response to
+// another request.
 func (h *ResponseHead) frame(f *framing, method string, a *message.Response) error {
 	a.Length = -1
 	switch {
@@ -122,7 +123,7 @@ func (h *ResponseHead) frame(f *framing, method string, a *message.Response) err
 	return nil
 }
 
-// setTrailers stores the names of the trailer fields that the response announces.
+// setTrailers stores the names of the trailer fields that the response announces in its Trailer fields.
 func (h *ResponseHead) setTrailers(a *message.Response) {
 	if h.Framing != Chunked {
 		return
@@ -139,7 +140,7 @@ func (h *ResponseHead) setTrailers(a *message.Response) {
 	}
 }
 
-// dropConnection removes fields about the connection or the framing.
+// dropConnection removes the header fields about the connection or the framing.
 func dropConnection(a *message.Response) {
 	kept := a.Fields[:0]
 	for _, f := range a.Fields {

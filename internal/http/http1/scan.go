@@ -8,27 +8,27 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// Preface is the start of a connection from a client that uses HTTP/2 with prior knowledge. No HTTP/1.1 request starts
-// like this.
+// Preface is the first line that a client sends if it uses HTTP/2 with prior knowledge. It is not a valid HTTP/1.1
+// request.
 const Preface = "PRI * HTTP/2.0\r\n"
 
-// maxEmptyLines is the maximum number of empty lines before a request. RFC 9112 2.2 recommends that servers tolerate
-// empty lines.
+// maxEmptyLines is the maximum number of empty lines that a client may send before a request. RFC 9112 2.2 recommends
+// that servers ignore empty lines.
 const maxEmptyLines = 4
 
-// Scanner finds the end of a head in a growing buffer. It does not scan bytes twice. The zero value scans for the head
-// of a request.
+// Scanner finds the end of a message head in a buffer that grows while data arrives. It scans each byte only once. The
+// zero value scans for a request head.
 type Scanner struct {
-	// Response is true for the head of a response, in which lines may end with a bare LF.
+	// Response must be set to scan for a response head, whose lines may end with LF instead of CRLF.
 	Response bool
 
 	start, line, seen int
 	empty             uint8
 }
 
-// Find returns the head, including the empty line at its end, and the index of the first byte after it. If head is nil
-// and there is no error, more bytes are needed. The caller must then call Find with the same buffer and more bytes at
-// its end.
+// Find returns the message head in the buffer, including the empty line at its end, and the index of the first byte
+// after the head. It returns a nil head and no error if more bytes are needed. The caller must then append bytes to the
+// buffer and call Find again.
 func (s *Scanner) Find(buffer []byte) (head []byte, end int, err error) {
 	for {
 		i := bytes.IndexByte(buffer[s.seen:], '\n')
@@ -59,8 +59,8 @@ func (s *Scanner) Find(buffer []byte) (head []byte, end int, err error) {
 	}
 }
 
-// checkStart rejects input that cannot be HTTP at its first byte, such as a TLS handshake on a plaintext port.
-// Otherwise the client would wait for a response.
+// checkStart rejects input whose first byte cannot start an HTTP request, such as a TLS handshake on a plaintext port.
+// Otherwise the client would wait for a response until a timeout.
 func (s *Scanner) checkStart(buffer []byte) error {
 	if s.start == len(buffer) {
 		return nil
@@ -75,7 +75,7 @@ func (s *Scanner) checkStart(buffer []byte) error {
 	return nil
 }
 
-// token marks the characters of tokens, which are used in names and methods (RFC 9110 5.6.2).
+// token marks the characters that may occur in a token, such as a field name or a method (RFC 9110 5.6.2).
 var token = func() (all [256]bool) {
 	for c := range all {
 		all[c] = 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
@@ -100,14 +100,14 @@ const (
 	highs = 0x8080808080808080
 )
 
-// skipText returns the index of the first control character (except tab) at or after i, or len(b) if b has no such
+// skipText returns the index of the first control character, except tab, in b[i:], or len(b) if there is no such
 // character. It checks eight bytes at a time.
 func skipText(b []byte, i int) int {
 	for {
 		for i+8 <= len(b) {
 			word := binary.LittleEndian.Uint64(b[i:])
 			del := word ^ 0x7f*ones
-			// The lowest remaining high bit marks the first byte that is below a space or equal to DEL.
+			// The lowest bit that is set in found belongs to the first control character.
 			if found := ((word-0x20*ones)&^word | (del-ones)&^del) & highs; found != 0 {
 				i += bits.TrailingZeros64(found) / 8
 				break
@@ -124,7 +124,7 @@ func skipText(b []byte, i int) int {
 	}
 }
 
-// skipGraphic returns the index of the first space or control character at or after i, or len(b) if b has no such
+// skipGraphic returns the index of the first space or control character in b[i:], or len(b) if there is no such
 // character.
 func skipGraphic(b []byte, i int) int {
 	for i+8 <= len(b) {
@@ -141,17 +141,17 @@ func skipGraphic(b []byte, i int) int {
 	return i
 }
 
-// lines parses the lines of a head. text has the same content as bytes. Field names and values are substrings of text,
-// so that they are not allocated separately.
+// lines parses a message head line by line. bytes and text both contain the head. Field names and values are substrings
+// of text, so that they need no memory of their own.
 type lines struct {
 	bytes []byte
 	text  string
 	at    int
-	// bare is true if a line may end with LF alone.
+	// bare is true if lines may end with LF instead of CRLF.
 	bare bool
 }
 
-// end consumes a line break at the current position. It returns false if there is no line break at this position.
+// end skips the line break at the current position. It returns false if there is no line break.
 func (l *lines) end() bool {
 	rest := l.bytes[l.at:]
 	switch {
@@ -165,7 +165,7 @@ func (l *lines) end() bool {
 	return false
 }
 
-// field parses a field line into f. It returns false at the empty line that ends the fields.
+// field parses the next header field into f. It returns false at the empty line after the last header field.
 func (l *lines) field(f *message.Field) (bool, error) {
 	if l.end() {
 		return false, nil
@@ -195,8 +195,8 @@ func (l *lines) field(f *message.Field) (bool, error) {
 	return true, nil
 }
 
-// badName returns the error for a field line that has no colon directly after the field name. i is the index after the
-// name.
+// badName returns the error for a header field whose name is not followed by a colon. i is the index of the byte after
+// the name.
 func (l *lines) badName(i int) error {
 	space := i < len(l.bytes) && (l.bytes[i] == ' ' || l.bytes[i] == '\t')
 	switch {

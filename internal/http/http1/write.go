@@ -8,9 +8,9 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// AppendField appends one field line. All field names and values that come from messages are written by this function.
-// It returns an error if the name is invalid, or if the value contains a control character, such as a line break. After
-// an error the buffer is unchanged.
+// AppendField appends a header field to buf. It returns an error if the name is not valid, or if the value contains a
+// control character such as a line break; the returned buffer is then the same as buf. All fields that come from
+// received messages are written with this function.
 func AppendField(buf []byte, name, value string) ([]byte, error) {
 	start := len(buf)
 	if !isToken(name) {
@@ -25,7 +25,8 @@ func AppendField(buf []byte, name, value string) ([]byte, error) {
 	return append(buf, '\r', '\n'), nil
 }
 
-// appendFields appends fields, except fields about the connection and the framing, which the caller writes.
+// appendFields appends header fields to buf, except fields about the connection and the framing, which the caller
+// writes itself.
 func appendFields(buf []byte, fields message.Fields) (_ []byte, err error) {
 	for i := range fields {
 		if fields[i].Kind.Hop() {
@@ -38,22 +39,24 @@ func appendFields(buf []byte, fields message.Fields) (_ []byte, err error) {
 	return buf, nil
 }
 
-// RequestLine holds the parts of a request head other than its fields.
+// RequestLine holds the parts of a request head that are not header fields, or that determine the fields about the
+// connection and the framing.
 type RequestLine struct {
 	Method, Target, Host string
 	// Framing and Length describe the body. Length is in bytes.
 	Framing Framing
 	Length  int64
-	// Upgrade is the protocol to which the endpoint should switch, or empty.
+	// Upgrade is the protocol to which the endpoint should switch. If it is empty, no upgrade is requested.
 	Upgrade string
-	// Trailers tells the endpoint that trailer fields are accepted in the response.
+	// Trailers is true if the endpoint may send trailer fields in its response.
 	Trailers bool
-	// Close tells the endpoint to close the connection after the response.
+	// Close is true if the endpoint should close the connection after the response.
 	Close bool
 }
 
-// AppendRequestHead appends the head of a request. lists are the header fields. Fields about the connection and the
-// framing are left out, because l defines them. After an error the buffer is unchanged.
+// AppendRequestHead appends the head of a request to buf. lists contains the header fields. Fields about the connection
+// and the framing are not copied from lists, because l determines them. If AppendRequestHead returns an error, the
+// returned buffer is the same as buf.
 func AppendRequestHead(buf []byte, l *RequestLine, lists ...message.Fields) (_ []byte, err error) {
 	start := len(buf)
 	if !isToken(l.Method) || l.Target == "" {
@@ -87,7 +90,7 @@ func (l *RequestLine) appendConnection(buf []byte) ([]byte, error) {
 	case l.Framing == Sized:
 		buf = appendLength(buf, l.Length)
 	case l.Method == "POST" || l.Method == "PUT" || l.Method == "PATCH":
-		// Some servers require a length for these methods.
+		// Write "Content-Length: 0", because some servers require a length for these methods.
 		buf = appendLength(buf, 0)
 	}
 	switch {
@@ -109,22 +112,23 @@ func appendLength(buf []byte, length int64) []byte {
 	return append(strconv.AppendInt(buf, length, 10), '\r', '\n')
 }
 
-// ResponseOptions holds the parts of a response head that message.Response does not contain.
+// ResponseOptions holds the properties of a response head that message.Response does not contain.
 type ResponseOptions struct {
-	// Close tells the client that the connection is closed after the response. KeepAlive tells an HTTP/1.0 client that
-	// the connection stays open.
+	// Close tells the client that the connection will be closed after the response. KeepAlive tells an HTTP/1.0 client
+	// that the connection will stay open.
 	Close, KeepAlive bool
 	// HTTP10 is true if the client uses HTTP/1.0.
 	HTTP10 bool
-	// Chunked is true if the body is chunked. Otherwise Content-Length is written if the length is known.
+	// Chunked is true if the body is sent in chunks. Otherwise Content-Length is written, if the length is known.
 	Chunked bool
-	// Date is the value of the Date field, which is added unless the response already has a Date field. It is empty for
-	// interim responses.
+	// Date is the value of the Date field, which is added if the response has no Date field. Empty adds no field, as
+	// for interim responses.
 	Date string
 }
 
-// AppendResponseHead appends the head of a response. Fields about the connection and the framing are left out, except
-// Connection and Upgrade of a response with status 101. After an error the buffer is unchanged.
+// AppendResponseHead appends the head of a response to buf. It leaves out fields about the connection and the framing,
+// except Connection and Upgrade in a response with status 101. If it returns an error, the returned buffer is the same
+// as buf.
 func AppendResponseHead(buf []byte, a *message.Response, o *ResponseOptions) (_ []byte, err error) {
 	start := len(buf)
 	if buf, err = appendStatus(buf, a.Status, o.HTTP10); err != nil {
@@ -176,7 +180,7 @@ func appendFraming(buf []byte, a *message.Response, o *ResponseOptions) ([]byte,
 	return AppendField(buf, "Trailer", strings.Join(a.Trailers, ", "))
 }
 
-// statusLines holds the first line of a response for each status with a standard reason phrase.
+// statusLines maps each status that has a standard reason phrase to the first line of the response.
 var statusLines = func() (all [600]string) {
 	for status := range all {
 		if text := http.StatusText(status); text != "" {
