@@ -12,10 +12,11 @@ import (
 	"time"
 )
 
-// GetCertificate returns the certificate for the server name that a client requests: the certificate of this name, or
-// else the certificate of the wildcard of its parent domain, or else the default certificate. As in ingress-nginx, a
-// certificate that does not cover the server name is skipped. If the name has its own entry in the store, a wildcard
-// certificate from another namespace is not used for it. GetCertificate takes no lock.
+// GetCertificate returns the certificate for the server name that a client requests. It is the first of these
+// certificates that exists: the certificate for this name, the certificate for the wildcard of its parent domain, the
+// default certificate, a self-signed certificate. As in ingress-nginx, a certificate that does not cover the server
+// name is skipped. If the store has an entry for the name, a wildcard certificate from another namespace is not used
+// for it. GetCertificate takes no lock.
 func (s *Store) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if c := s.Find(hello); c != nil {
 		return c, nil
@@ -28,8 +29,8 @@ func (s *Store) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, er
 	return s.selfSigned(), nil
 }
 
-// Find returns the same certificate as GetCertificate. It returns nil if GetCertificate would fall back to the default
-// or the self-signed certificate.
+// Find returns the same certificate as GetCertificate, except that it returns nil if GetCertificate would return the
+// default or the self-signed certificate.
 func (s *Store) Find(hello *tls.ClientHelloInfo) *tls.Certificate {
 	name := strings.ToLower(strings.TrimSuffix(hello.ServerName, "."))
 	if name == "" {
@@ -44,8 +45,8 @@ func (s *Store) Find(hello *tls.ClientHelloInfo) *tls.Certificate {
 	return nil
 }
 
-// mayStandIn reports whether the certificate of a wildcard may be used for a name without a usable certificate. It
-// returns false if the name has its own entry, and this entry comes from another namespace than the wildcard.
+// mayStandIn reports whether the certificate for a wildcard may be used for a name that has no usable certificate of
+// its own. It returns false if the store has an entry for the name that comes from another namespace than the wildcard.
 func (s *Store) mayStandIn(wildcard, name string) bool {
 	own, ok := s.hosts.Load(name)
 	if !ok {
@@ -56,13 +57,13 @@ func (s *Store) mayStandIn(wildcard, name string) bool {
 }
 
 // Own returns the certificate that is configured for exactly this host, otherwise nil. It never returns the certificate
-// of a wildcard entry.
+// for a wildcard that matches the host.
 func (s *Store) Own(host string, hello *tls.ClientHelloInfo) *tls.Certificate {
 	return s.find(host, host, hello)
 }
 
-// find looks up the entry of a host or a wildcard in the store. It returns the entry's certificate, or nil if there is
-// no such entry or its certificate does not cover name.
+// find returns the certificate of an entry in the store, which is a host or a wildcard. It returns nil if the store has
+// no such entry, or if the certificate does not cover name.
 func (s *Store) find(entry, name string, hello *tls.ClientHelloInfo) *tls.Certificate {
 	value, ok := s.hosts.Load(entry)
 	if !ok {
@@ -76,9 +77,9 @@ func (s *Store) find(entry, name string, hello *tls.ClientHelloInfo) *tls.Certif
 	return choose(hello, first, h.second.goodFor(name))
 }
 
-// choose returns the better one of a host's two certificates for a client. Each of them may be nil. A certificate that
-// the client supports is preferred, then a certificate that is valid now, then an ECDSA certificate, because an ECDSA
-// signature takes a tenth of the time of an RSA signature.
+// choose returns the better certificate for a client if a host has two certificates. first and second may be nil.
+// choose prefers a certificate that the client supports, then a certificate that is valid now, then an ECDSA
+// certificate, because an ECDSA signature takes a tenth of the time of an RSA signature.
 func choose(hello *tls.ClientHelloInfo, first, second *tls.Certificate) *tls.Certificate {
 	switch {
 	case first == nil:
@@ -90,8 +91,8 @@ func choose(hello *tls.ClientHelloInfo, first, second *tls.Certificate) *tls.Cer
 }
 
 func worth(hello *tls.ClientHelloInfo, c *tls.Certificate) (points int) {
-	// goodFor has already compared the certificate with the server name, and it also accepts common names, which
-	// crypto/tls ignores. So clear the server name for this check.
+	// Clear the server name, so that SupportsCertificate does not compare it with the certificate. The method goodFor
+	// has already done so, and it accepts common names, which crypto/tls ignores.
 	nameless := *hello
 	nameless.ServerName = ""
 	if nameless.SupportsCertificate(c) == nil {
@@ -106,7 +107,7 @@ func worth(hello *tls.ClientHelloInfo, c *tls.Certificate) (points int) {
 	return points
 }
 
-// goodFor returns the usable certificate of the Secret if it covers name, otherwise nil.
+// goodFor returns the certificate of the Secret if it is usable and covers name, otherwise nil.
 func (s *secret) goodFor(name string) *tls.Certificate { return s.good().goodFor(name) }
 
 func (c *shown) goodFor(name string) *tls.Certificate {

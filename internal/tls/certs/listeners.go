@@ -11,8 +11,9 @@ import (
 	tlssecret "github.com/k8singress/k8singress/internal/tls/secret"
 )
 
-// UpdateListener sets the Secrets with the certificates of the listener with the given name. If secrets is empty, the
-// listener is removed. For each Secret that was not in use before, the caller must call SetSecret afterwards.
+// UpdateListener sets which Secrets contain the certificates of a listener. name is the name of the listener. If
+// secrets is empty, the listener is removed. For each Secret that was not in use before, the caller must call SetSecret
+// afterwards.
 func (s *Store) UpdateListener(name string, origin ir.Ref, secrets []ir.Name) {
 	var all []*secret
 	for _, of := range secrets {
@@ -42,8 +43,8 @@ func (s *Store) UpdateListener(name string, origin ir.Ref, secrets []ir.Name) {
 }
 
 // FindFor returns the certificate of a listener for the server name that a client requests. If no certificate of the
-// listener covers the name, it returns the listener's first certificate. It returns nil if the listener has no
-// certificates of its own, or if none of them is usable. It takes no lock.
+// listener covers the name, it returns the listener's first usable certificate. If the listener has no usable
+// certificate, it returns nil. FindFor takes no lock.
 func (s *Store) FindFor(listener string, hello *tls.ClientHelloInfo) *tls.Certificate {
 	all, ok := s.listeners.Load(listener)
 	if !ok {
@@ -67,8 +68,8 @@ func (s *Store) FindFor(listener string, hello *tls.ClientHelloInfo) *tls.Certif
 	return best
 }
 
-// listenerVerdicts returns a verdict with the problems of the Secret for each object with a listener that uses the
-// Secret.
+// listenerVerdicts returns the problems of the Secret to report in the status of objects: one Verdict for each object
+// that defines a listener with this Secret.
 func (s *secret) listenerVerdicts(store *Store) (all []*report.Verdict) {
 	origins := map[ir.Ref][]string{}
 	for _, name := range slices.Sorted(maps.Keys(s.listeners)) {

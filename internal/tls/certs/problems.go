@@ -14,9 +14,10 @@ import (
 	tlssecret "github.com/k8singress/k8singress/internal/tls/secret"
 )
 
-// Problems returns a verdict for each object that refers to a Secret whose certificate is invalid, does not cover a
-// host, or is expired or not valid yet. A Secret in spec.tls that does not exist is reported by the translation; all
-// other Secrets that do not exist are reported here.
+// Problems returns the problems of Secrets to report to users, as one Verdict for each object that refers to such a
+// Secret. A Secret has a problem if its certificate is invalid, does not cover a host, has expired or is not valid yet.
+// Problems also reports Secrets that do not exist, except in spec.tls, because the translation of Ingresses reports
+// these.
 func (s *Store) Problems() []*report.Verdict {
 	s.checked = time.Now()
 	var all []*report.Verdict
@@ -33,8 +34,8 @@ func (s *Store) Problems() []*report.Verdict {
 	return all
 }
 
-// Stale reports whether a validity period has started or ended since the last call of Problems, so that Problems would
-// return a different result now.
+// Stale reports whether the validity period of a certificate has started or ended since the last call of Problems.
+// Problems must then be called again, because its result has changed.
 func (s *Store) Stale() bool {
 	if s.checked.IsZero() {
 		return false
@@ -63,9 +64,9 @@ func (s *Store) bad() iter.Seq[*secret] {
 	}
 }
 
-// current returns whether the certificate in use is valid now, expired, or not valid yet. It returns Valid if the
-// Secret no longer contains the certificate, because another problem is reported for such a Secret: that it is missing
-// or invalid.
+// The method current returns whether the certificate in use is valid now, has expired or is not valid yet. If the
+// Secret no longer contains this certificate, it returns Valid, because the Secret is then reported as missing or
+// invalid anyway.
 func (s *secret) current(now time.Time) tlssecret.Validity {
 	if s.outdated {
 		return tlssecret.Valid
@@ -73,7 +74,7 @@ func (s *secret) current(now time.Time) tlssecret.Validity {
 	return s.valid.At(now)
 }
 
-// origins returns the sorted hosts that use the Secret, grouped by the object that defines the host.
+// origins maps each object that uses the Secret to the sorted names of the hosts for which it does so.
 func (s *secret) origins(of *Store) map[ir.Ref][]string {
 	all := map[ir.Ref][]string{}
 	for _, name := range slices.Sorted(maps.Keys(s.hosts)) {
@@ -84,7 +85,7 @@ func (s *secret) origins(of *Store) map[ir.Ref][]string {
 	return all
 }
 
-// verdict returns the problems of a Secret for an object that uses the Secret for these hosts.
+// verdict returns the problems of a Secret to report for one object. hosts are the object's hosts that use the Secret.
 func (s *Store) verdict(of *secret, object ir.Ref, hosts []string) *report.Verdict {
 	v := &report.Verdict{Object: object}
 	add := func(severity report.Severity, reason report.Reason, format string, args ...any) {
@@ -108,7 +109,7 @@ func (s *Store) verdict(of *secret, object ir.Ref, hosts []string) *report.Verdi
 	return v
 }
 
-// problemAdder adds a problem to the verdict that is being built.
+// problemAdder is a function that adds a problem to the report for an object.
 type problemAdder func(severity report.Severity, reason report.Reason, format string, args ...any)
 
 // subject returns the start of a message: the name of the Secret, preceded by the option default_certificate if the
@@ -120,7 +121,8 @@ func (s *secret) subject(hosts []string) string {
 	return "Secret " + s.source.secret.String()
 }
 
-// instead returns the part of a message that says which certificate clients get instead while the Secret is invalid.
+// instead returns the last part of an error message about an invalid Secret, which says which other certificate clients
+// get.
 func (s *Store) instead(of *secret, hosts []string) string {
 	switch {
 	case of.good() != nil:
@@ -135,8 +137,7 @@ func (s *Store) instead(of *secret, hosts []string) string {
 
 const otherShown = "the certificate of the host's other Secret is used"
 
-// paired reports whether each of the hosts has a second Secret, besides the given one, whose certificate covers the
-// host.
+// paired reports whether each of the hosts also has another Secret, with a certificate that covers the host.
 func (s *Store) paired(of *secret, hosts []string) bool {
 	return !slices.ContainsFunc(hosts, func(name string) bool {
 		value, _ := s.hosts.Load(name)
@@ -148,8 +149,8 @@ func (s *Store) paired(of *secret, hosts []string) bool {
 	})
 }
 
-// wild reports whether the wildcard that matches the name, such as *.example.com for www.example.com, has a certificate
-// that may be used for the name.
+// wild reports whether the certificate for a wildcard is used for the name: the store contains the wildcard of the
+// parent domain (*.example.com for www.example.com), and its certificate is usable and covers the name.
 func (s *Store) wild(name string) bool {
 	_, parent, ok := strings.Cut(name, ".")
 	if !ok {

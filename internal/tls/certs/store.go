@@ -1,5 +1,5 @@
-// Package certs stores the certificates for TLS handshakes and finds them by the server name that a client requests. A
-// certificate is parsed once. It stays in use if its Secret becomes invalid.
+// Package certs stores the certificates for TLS handshakes. It finds the certificate for the server name that a client
+// requests. A certificate is parsed only once. If a Secret becomes invalid, its last valid certificate stays in use.
 package certs
 
 import (
@@ -15,16 +15,16 @@ import (
 	tlssecret "github.com/k8singress/k8singress/internal/tls/secret"
 )
 
-// Store holds the certificates of hosts, which come from Secrets or from issuers. GetCertificate, Find, FindFor, Own
-// and Ends are safe for concurrent use; all other methods must be called from a single goroutine.
+// Store holds the certificates of hosts and listeners. They come from Secrets or from issuers. GetCertificate, Find,
+// FindFor, Own and Ends are safe for concurrent use; all other methods must be called from a single goroutine.
 type Store struct {
-	// hosts maps each name to its *host; the name "" is the default certificate.
+	// hosts maps host names to *host. The name "" has the default certificate.
 	hosts sync.Map
-	// secrets holds each Secret that a host or a listener refers to, and the certificates that issuers have issued for
-	// hosts.
+	// secrets holds all certificates: each Secret that a host or a listener refers to, and each certificate that an
+	// issuer has issued for a host.
 	secrets map[source]*secret
-	// listeners maps the names of the listeners that have their own certificates to the listener's Secrets, a
-	// []*secret.
+	// listeners maps the name of each listener that has its own certificates to a []*secret, which contains the Secrets
+	// with these certificates.
 	listeners sync.Map
 	// selfSigned returns the self-signed certificate, which is used if there is no default certificate.
 	selfSigned func() *tls.Certificate
@@ -34,14 +34,14 @@ type Store struct {
 	checked time.Time
 }
 
-// host is the entry of a host. It keeps the same *secret for as long as the host refers to the same Secret.
+// host is the entry of a host in the Store. Its *secret stays the same as long as the host refers to the same Secret.
 type host struct {
 	secret *secret
 	// second is the second Secret of a host for which two Secrets are configured, otherwise nil.
 	second *secret
 	origin ir.Origin
 	// before is the Secret that the host used previously. Its certificate stays in use until the contents of the new
-	// Secret are known, or until the certificate expires. before is nil once the new Secret is known.
+	// Secret are known, or until it expires. before is nil if the contents of the current Secret are known.
 	before *secret
 }
 
@@ -53,22 +53,22 @@ type secret struct {
 	// listeners maps the name of each listener that uses the Secret to the object that defines the listener. It is nil
 	// if no listener uses the Secret.
 	listeners map[string]ir.Ref
-	// strays holds the hosts that use the Secret although its certificate does not cover them. It is nil if there are
-	// none.
+	// strays holds the hosts that use the Secret although its certificate does not cover them, or is nil.
 	strays map[string]struct{}
-	// valid is the validity period of the certificate in use. It is copied here because Problems reads it for every
+	// valid is the validity period of the certificate in use. It is a copy for Problems, which reads it for every
 	// Secret.
 	valid tlssecret.Period
 	// outdated is true if the Secret no longer contains the certificate in use.
 	outdated bool
-	// shown is the certificate in use. It is nil until the Secret has contained a valid certificate.
+	// shown is the certificate in use, or nil if the Secret has never contained a valid one.
 	shown atomic.Pointer[shown]
-	// known is true after SetSecret or SetIssued was called for this Secret, even if the Secret does not exist.
+	// known is true if SetSecret or SetIssued was called for this Secret, even if it was called because the Secret does
+	// not exist.
 	known bool
 	// missing is true if the Secret does not exist.
 	missing bool
-	// parsed is true if the contents of the Secret were parsed. sum is the checksum of the contents that were parsed
-	// last, and problem is the error from parsing them, or nil.
+	// parsed is true if the current contents of the Secret were parsed. sum is the checksum of the contents that were
+	// parsed last. problem is the parse error, or nil if they are valid.
 	parsed  bool
 	sum     [sha256.Size]byte
 	problem error
@@ -87,8 +87,8 @@ func NewStore() *Store {
 	return &Store{secrets: map[source]*secret{}, selfSigned: sync.OnceValue(makeSelfSigned)}
 }
 
-// Update sets the Secrets of each host in changes; a nil value removes the host. For each Secret that was not in use
-// before, the caller must call SetSecret afterwards.
+// Update sets which Secrets contain the certificates of hosts. The keys of changes are the names of the changed hosts;
+// a nil value removes a host. For each Secret that was not in use before, the caller must call SetSecret afterwards.
 func (s *Store) Update(changes map[string]*ir.Certificate) {
 	for name, c := range changes {
 		if c == nil {
@@ -112,7 +112,8 @@ func (s *Store) forgetUnused() {
 	})
 }
 
-// use replaces the entry of a host atomically: each handshake finds either the old or the new entry.
+// The method use replaces the entry of a host. The replacement is atomic: each handshake finds either the old or the
+// new entry.
 func (s *Store) use(name string, c *ir.Certificate) {
 	entry := &host{secret: s.named(sourceOf(name, c)), origin: c.Origin}
 	if !c.SecondSecret.IsZero() {
@@ -132,7 +133,7 @@ func (s *Store) use(name string, c *ir.Certificate) {
 	s.hosts.Store(name, entry)
 }
 
-// named returns the secret for a source. It creates the secret if the source is not in use yet.
+// named returns the *secret for a source. It creates the *secret if the source is not in use yet.
 func (s *Store) named(from source) *secret {
 	used := s.secrets[from]
 	if used == nil {
@@ -148,7 +149,7 @@ func (s *Store) forget(name string) {
 	}
 }
 
-// drop removes the name of the host from the Secrets that the host uses.
+// The method drop removes the host from the lists of hosts of its Secrets. name is the name of the host.
 func (h *host) drop(name string) {
 	h.secret.drop(name)
 	if h.second != nil {
@@ -172,8 +173,8 @@ func (s *secret) pardon(name string) {
 	}
 }
 
-// judge updates strays: it records whether the certificate in the Secret covers the host. The default certificate,
-// whose name is empty, does not have to cover any host.
+// judge updates s.strays for a host: it checks whether the certificate in the Secret covers the host. The default
+// certificate, which has the name "", need not cover any host.
 func (s *secret) judge(name string) {
 	last := s.shown.Load()
 	if name == "" || last == nil || last.old || last.names.Cover(name) {
@@ -215,7 +216,8 @@ func (s *Store) SetSecret(name ir.Name, data map[string][]byte, present bool) {
 	s.ends.Store(of.source, pair.Leaf.NotAfter)
 }
 
-// takeOver makes the hosts that use the Secret stop using the certificate of their previous Secret.
+// takeOver is called when the contents of a Secret become known. The hosts that use the Secret then stop using the
+// certificate of their previous Secret.
 func (s *Store) takeOver(of *secret) {
 	if of.known {
 		return
@@ -244,8 +246,8 @@ func (s *secret) show(next *shown) {
 	}
 }
 
-// known returns the Secret whose certificate the host uses at the moment: the previous Secret if the contents of the
-// new one are not known yet.
+// known returns the Secret from which the host's certificate currently comes. This is the previous Secret as long as
+// the contents of the new Secret are not known.
 func (h *host) known() *secret {
 	if h.before != nil {
 		return h.before
@@ -253,8 +255,8 @@ func (h *host) known() *secret {
 	return h.secret
 }
 
-// good returns the certificate that the host uses, or nil. The certificate of the host's previous Secret is not used
-// after it has expired, because it will not be renewed for this host.
+// good returns the certificate in use for the host, or nil. If the host still uses its previous Secret, the certificate
+// is no longer used after it has expired, because it is not renewed for this host.
 func (h *host) good() *shown {
 	if h.before == nil {
 		return h.secret.good()
@@ -265,8 +267,8 @@ func (h *host) good() *shown {
 	return nil
 }
 
-// good returns the certificate of the Secret, or nil if there is no usable one. As in ingress-nginx, an expired
-// certificate is still used while the Secret contains it.
+// good returns the certificate of the Secret, or nil if the Secret has no usable certificate. As in ingress-nginx, an
+// expired certificate is used as long as the Secret contains it.
 func (s *secret) good() *shown {
 	last := s.shown.Load()
 	if last == nil || last.old && last.expired() {
@@ -282,8 +284,8 @@ type End struct {
 	// Namespace is the namespace of the Secret. For an issued certificate, it is the namespace of the object that
 	// defines the host.
 	Namespace string
-	// Secret is the name of the Secret. It is empty for a certificate from an issuer; Host is set instead. There are
-	// two fields because a Secret can have the same name as a host.
+	// Secret is the name of the Secret, and Host is empty. For a certificate from an issuer, Secret is empty, and Host
+	// is the host for which it was issued. There are two fields because a Secret and a host can have the same name.
 	Secret, Host string
 	At           time.Time
 }
@@ -309,8 +311,8 @@ func (s *Store) end(of source) (end End, ok bool) {
 	return end, ok
 }
 
-// namespaceOf returns the namespace of the object that defines a host. The namespace is empty if the configuration does
-// not contain the object's name. The second result is false if there is no such host.
+// namespaceOf returns the namespace of the object that defines a host, or "" if the configuration does not contain this
+// object. It returns false if the store has no such host.
 func (s *Store) namespaceOf(name string) (string, bool) {
 	value, ok := s.hosts.Load(name)
 	if !ok {
@@ -319,7 +321,7 @@ func (s *Store) namespaceOf(name string) (string, bool) {
 	return value.(*host).origin.Namespace, true
 }
 
-// source identifies the origin of a certificate: a Secret, or an issuer.
+// source identifies where a certificate comes from: a Secret, or an issuer.
 type source struct {
 	secret ir.Name
 	// issued is true if the certificate comes from an issuer; host is then the host name for which it was ordered.

@@ -13,18 +13,18 @@ import (
 	"github.com/caddyserver/certmagic"
 )
 
-// budgetsFolder is the storage folder that contains one file for each namespace, with the new host names for which
-// certificates were ordered in the last 24 hours.
+// budgetsFolder is a folder in the storage. It contains one file for each namespace, which lists the new host names for
+// which the namespace has ordered certificates in the last 24 hours.
 const budgetsFolder = "k8singress/budgets/"
 
 // budgetPeriod is how long a new host name counts towards the limit of its namespace.
 const budgetPeriod = 24 * time.Hour
 
-// budgets limits, for each namespace, the number of new host names per day for which certificates are ordered.
-// Certificate authorities limit the number of orders of an account, and a namespace that keeps replacing its hosts
-// would use up that limit for all namespaces. A name is not new if it already has a certificate, or if it was first
-// ordered less than a day ago. The names are kept in the storage, so that neither a restart nor another replica resets
-// the count. Only the leader writes them.
+// budgets limits the number of new host names per day for which a namespace may order certificates. Certificate
+// authorities limit the number of orders of an account: without budgets, a namespace that keeps replacing its hosts
+// could use up this limit for all namespaces. A name is not new if it already has a certificate, or if it was first
+// ordered less than a day ago. The names are kept in the storage, so that the count survives a restart and a change of
+// the leader. Only the leader writes them.
 type budgets struct {
 	mu sync.Mutex
 	of map[string]*budget
@@ -43,8 +43,8 @@ type storedBudget struct {
 	Names map[string]int64 `json:"names"`
 }
 
-// forget drops all budgets from memory, so that they are read from the storage again, where another replica may have
-// changed them.
+// forget drops all budgets from memory. They are then read from the storage again, because another replica may have
+// changed them there.
 func (b *budgets) forget() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -70,9 +70,9 @@ func budgetKey(namespace string) string {
 // newName is a host name that has no certificate, and the namespace that requests a certificate for it.
 type newName struct{ namespace, name string }
 
-// spend counts a new host name towards the limit of its namespace. It returns nil if the name may be ordered. If the
-// namespace has reached limit, it returns a failure with the reason and the time of the next attempt. An error only
-// means that the storage failed, and must not prevent the order.
+// spend counts a new host name towards the daily limit of its namespace. It returns nil if a certificate may be ordered
+// for the name. If the namespace has reached the limit, it returns a failure that contains the reason and the time of
+// the next attempt. If it returns an error, the storage has failed, and the certificate may be ordered anyway.
 func (b *budgets) spend(ctx context.Context, s certmagic.Storage, n newName, limit int,
 	now time.Time) (*failure, error) {
 	one := b.get(n.namespace)

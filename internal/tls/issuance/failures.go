@@ -21,8 +21,9 @@ const (
 	pausesFolder   = "k8singress/pauses/"
 )
 
-// failure is the stored record of a failed attempt to get a certificate for a host. Changing the Ingress does not
-// delete the record, because a certificate authority that gets too many orders rejects all of them.
+// failure is the record of failed attempts to get a certificate for a host, which is kept in the storage. It is kept
+// even if the Ingress is changed: otherwise each change would cause another order, and a certificate authority that
+// gets too many orders rejects all of them.
 type failure struct {
 	// Attempts is the number of consecutive failed attempts.
 	Attempts int `json:"attempts"`
@@ -30,15 +31,17 @@ type failure struct {
 	NotBefore time.Time `json:"not_before"`
 	// Reason contains the error messages of the issuers.
 	Reason string `json:"reason"`
-	// Issuers identifies the configuration of the issuers that failed (setup.mark). If the administrator replaces the
-	// issuers, the host does not have to wait until NotBefore.
+	// Issuers identifies the issuers that failed, and their configuration (see setup.mark). If the administrator
+	// configures other issuers, the host does not have to wait until NotBefore.
 	Issuers string `json:"issuers,omitempty"`
-	// Limits maps the key of an issuer to the time until which the issuer accepts no orders for the host.
+	// Limits maps the key of an issuer to the end of the issuer's rate limit for this host. Until then, the issuer
+	// accepts no orders for the host.
 	Limits map[string]time.Time `json:"limits,omitempty"`
 }
 
-// under returns the failure if it was caused by the issuers with the given mark. Otherwise it returns only the Limits
-// of the failure, which still apply to each issuer that was not replaced.
+// under returns the parts of a failure that apply if the issuers with the given mark are configured. If the same
+// issuers have caused the failure, this is the whole failure. Otherwise it is only Limits, which applies to each issuer
+// separately.
 func (f *failure) under(mark string) *failure {
 	if f.Issuers == mark {
 		return f
@@ -46,7 +49,7 @@ func (f *failure) under(mark string) *failure {
 	return &failure{Limits: f.Limits}
 }
 
-// pause is the stored record of an issuer that accepts no orders for any host until the time Until.
+// pause is the record, in the storage, of a rate limit for all hosts: an issuer accepts no orders until the time Until.
 type pause struct {
 	Until  time.Time `json:"until"`
 	Reason string    `json:"reason"`
@@ -58,8 +61,8 @@ func pauseKey(issuer string) string {
 	return pausesFolder + certmagic.StorageKeys.Safe(issuer) + ".json"
 }
 
-// recall reads a value from the storage. It returns false if the value does not exist or cannot be parsed. The caller
-// need not treat this as an error: if the record of a failure is lost, an issuer gets at most one extra order.
+// recall reads a value from the storage. It returns false if the value does not exist or cannot be parsed. Callers can
+// then continue without the value: if the record of a failure is lost, an issuer gets at most one extra order.
 func recall(ctx context.Context, s certmagic.Storage, key string, into any) (bool, error) {
 	data, err := s.Load(ctx, key)
 	switch {
@@ -85,15 +88,15 @@ func remember(ctx context.Context, s certmagic.Storage, key string, value any) e
 const (
 	// sweepEvery is the interval between two searches of the storage for obsolete records.
 	sweepEvery = time.Hour
-	// keepFailures is how long after its NotBefore the failure of a removed host is kept.
+	// keepFailures is how long the failure record of a removed host is kept, starting at the NotBefore of the failure.
 	keepFailures = 24 * time.Hour
-	// maxFailures is the maximum number of failures of removed hosts to keep. The failures with the latest NotBefore
-	// are kept.
+	// maxFailures is the maximum number of failure records of removed hosts to keep. If there are more, the records
+	// with the earliest NotBefore are deleted.
 	maxFailures = 1000
 )
 
-// sweep deletes old failures of hosts that no longer need a certificate, so that a tenant who creates many hosts cannot
-// fill the storage.
+// sweep deletes old failure records of hosts that no longer need a certificate. Otherwise a tenant who creates many
+// hosts could fill the storage.
 func (m *Manager) sweep(ctx context.Context, s *setup) {
 	keys, err := s.storage.List(ctx, strings.TrimSuffix(failuresFolder, "/"), true)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -120,7 +123,7 @@ func (m *Manager) sweep(ctx context.Context, s *setup) {
 	}
 }
 
-// keptFailure is the stored failure of a host that no longer needs a certificate.
+// keptFailure is a failure record that sweep keeps although its host no longer needs a certificate.
 type keptFailure struct {
 	key       string
 	notBefore time.Time

@@ -15,8 +15,8 @@ import (
 
 // host is a host that needs a certificate from an issuer.
 type host struct {
-	// name is the host name in the configuration, subject is the name for which the certificate is ordered (in
-	// Punycode), and stored is the name in storage keys.
+	// name is the host name in the configuration. subject is the host name in Punycode, for which the certificate is
+	// ordered. stored is the form of subject that is used in storage keys.
 	name, subject, stored string
 	origin                ir.Ref
 	since                 time.Time
@@ -28,17 +28,17 @@ type host struct {
 	// lastError is the reason why the host has no certificate, or why its certificate was not renewed. It is nil if
 	// there was no error.
 	lastError *failure
-	// misses is the number of consecutive reads of the storage that found no certificate.
+	// misses is the number of consecutive times that the certificate was not found in the storage.
 	misses int
 
-	// busy is true while a task is working on the host, and ordering is true if this task orders a certificate. again
-	// is true if the certificate must be read from the storage once more after the task.
+	// busy is true while a task, such as an order, is running for the host. ordering is true if this task orders a
+	// certificate. again is true if the certificate must be read from the storage again when the task has ended.
 	busy, ordering, again bool
-	// ordered is the time of the last order, and polled is the time when the certificate authority was last asked for
-	// the renewal time.
+	// ordered is the time of the last order. polled is the time of the last query for the renewal time, which the
+	// certificate authority suggests.
 	ordered, polled time.Time
-	// got is the result of the last order, for the log message. It is cleared when the new certificate has been read
-	// from the storage.
+	// got is the result of the last order. It is logged, and then cleared, when the new certificate has been read from
+	// the storage.
 	got  string
 	gone bool
 }
@@ -46,7 +46,7 @@ type host struct {
 func newHost(name string, origin ir.Ref) *host {
 	subject, err := idna.ToASCII(name)
 	if err != nil {
-		// The issuer will report the invalid name.
+		// Keep the invalid name: the issuer will return an error for it.
 		subject = name
 	}
 	return &host{
@@ -54,12 +54,12 @@ func newHost(name string, origin ir.Ref) *host {
 	}
 }
 
-// wildcard reports whether the host is a wildcard. A certificate for a wildcard needs the DNS-01 challenge or a private
-// certificate authority.
+// wildcard reports whether the host is a wildcard, such as *.example.com. To get a certificate for a wildcard, the
+// DNS-01 challenge or a private certificate authority must be configured.
 func (h *host) wildcard() bool { return strings.HasPrefix(h.subject, "*.") }
 
-// hostOf returns the host in the storage key of a certificate, in the form that storage keys use. It returns false for
-// all other keys.
+// hostOf returns the host in the storage key of a certificate, in the form of host.stored. It returns false if the key
+// does not belong to a certificate.
 func hostOf(key string) (string, bool) {
 	parts := strings.Split(key, "/")
 	if len(parts) != 4 || parts[0] != certificatesFolder {
@@ -80,17 +80,17 @@ type issued struct {
 
 // Intervals between two reads of a host's certificate from the storage.
 const (
-	// calm is the interval for hosts that have a certificate. It is long, because the storage reports most changes
-	// itself.
+	// calm is the interval for hosts that have a certificate. It is long, because the storage notifies the manager of
+	// most changes.
 	calm = time.Hour
-	// While a host has no certificate, replicas that do not order certificates poll the storage for it. The interval
-	// doubles from firstPoll to lastPoll.
+	// firstPoll and lastPoll are for hosts without a certificate, on replicas that do not order certificates: they read
+	// the storage until another replica has stored the certificate. The interval doubles from firstPoll to lastPoll.
 	firstPoll = time.Second
 	lastPoll  = time.Minute
 )
 
-// nextRead returns when to read the host's certificate from the storage again, on a replica that is not ordering the
-// certificate now.
+// nextRead returns when the host's certificate must be read from the storage again. It is called if no order for the
+// host is running on this replica.
 func (h *host) nextRead(now time.Time, leads bool) time.Time {
 	if h.issued == nil {
 		return now.Add(min(firstPoll<<min(h.misses, 10), lastPoll))
@@ -106,8 +106,8 @@ func (h *host) nextRead(now time.Time, leads bool) time.Time {
 // all read at the same time.
 func jitter(d time.Duration) time.Duration { return d - time.Duration(rand.Int64N(int64(d)/10+1)) }
 
-// forgetOtherIssuers clears the last error unless it came from the issuers with the given mark, so that a host is
-// ordered from new issuers at once.
+// forgetOtherIssuers clears the last error if it was caused by other issuers than the issuers with the given mark. A
+// certificate is then ordered from the new issuers at once.
 func (h *host) forgetOtherIssuers(mark string) {
 	if h.lastError != nil && h.lastError.Issuers != mark {
 		h.lastError, h.ordered = nil, time.Time{}

@@ -14,19 +14,20 @@ import (
 	"github.com/k8singress/k8singress/internal/process/caddyinternals"
 )
 
-// issuer is one configured issuer. Issuers are tried in the order in which the administrator has configured them.
+// issuer is an issuer of certificates, such as an ACME certificate authority. Issuers are tried in the order in which
+// the administrator has configured them.
 type issuer struct {
 	certmagic.Issuer
 	key string
-	// module is Caddy's ACME issuer, and inside is certmagic's ACME issuer that module wraps. Both are nil for issuers
-	// that do not use ACME. inside is also nil if it cannot be found in this version of Caddy.
+	// module is Caddy's ACME issuer, which wraps certmagic's ACME issuer, inside. Both are nil for issuers that do not
+	// use ACME. inside is also nil if this version of Caddy does not allow access to it.
 	module    *caddytls.ACMEIssuer
 	inside    *certmagic.ACMEIssuer
 	listening listening
 }
 
-// newIssuer wraps a provisioned issuer. If the certmagic issuer inside of it cannot be found, newIssuer logs which
-// features are missing and uses the Caddy module as it is.
+// newIssuer wraps a provisioned issuer. Some features need access to certmagic's issuer inside of Caddy's issuer. If
+// there is no such access, newIssuer logs which features are missing, and uses Caddy's issuer as it is.
 func newIssuer(i certmagic.Issuer, l listening, log *zap.Logger) *issuer {
 	n := &issuer{Issuer: i, key: i.IssuerKey(), listening: l}
 	if m, ok := i.(interface{ GetACMEIssuer() *caddytls.ACMEIssuer }); ok {
@@ -43,8 +44,8 @@ func newIssuer(i certmagic.Issuer, l listening, log *zap.Logger) *issuer {
 	return n
 }
 
-// wildcards reports whether the issuer can issue certificates for wildcards. An ACME issuer can if the DNS-01 challenge
-// is configured; all other issuers can.
+// wildcards reports whether the issuer can issue certificates for wildcards. For an ACME issuer, this requires that the
+// DNS-01 challenge is configured. For all other issuers, it returns true.
 func (i *issuer) wildcards() bool {
 	return i.module == nil || i.module.Challenges != nil && i.module.Challenges.DNS != nil
 }
@@ -60,8 +61,8 @@ func (i *issuer) name() string {
 	return i.key
 }
 
-// once returns the issuer to use for a single order. An ACME issuer then writes its log messages to log, if this
-// version of Caddy allows it.
+// once returns a copy of the issuer for a single order. If the issuer uses ACME, and this version of Caddy allows it,
+// the copy writes its log messages to log.
 func (i *issuer) once(log *zap.Logger) certmagic.Issuer {
 	switch {
 	case i.module == nil:
@@ -72,7 +73,8 @@ func (i *issuer) once(log *zap.Logger) certmagic.Issuer {
 	one := *i.inside
 	one.Logger = log
 	if one.Email == "" {
-		// certmagic prompts for an address at the terminal if Email is empty. It trims the space.
+		// Set Email to a space: if it were empty, certmagic would prompt for an address at the terminal. certmagic
+		// removes the space.
 		one.Email = " "
 	}
 	i.listening.configure(&one)
@@ -97,8 +99,9 @@ type listening struct {
 	http, https int
 }
 
-// listeningAt returns the first TCP address in each of o.HTTP and o.HTTPS. certmagic supports only a single listen host
-// for both ports. If the two hosts differ and both are specific addresses, TLS-ALPN challenges are disabled.
+// listeningAt returns the addresses for ACME challenges: the first TCP address in o.HTTP and in o.HTTPS. certmagic
+// supports only one listen host for both ports. If the hosts of the two addresses are different and both are specific
+// addresses, TLS-ALPN challenges are disabled.
 func listeningAt(o Options) listening {
 	var l listening
 	var other string
@@ -127,8 +130,8 @@ func firstTCP(addresses []string) (host string, port int) {
 	return "", 0
 }
 
-// configure limits an issuer to the types of challenges that the existing listeners can handle. Listen addresses that
-// the administrator has configured for the issuer are kept.
+// configure disables the types of challenges that the existing listeners cannot handle. If the administrator has
+// configured listen addresses for the issuer, they are kept.
 func (l listening) configure(i *certmagic.ACMEIssuer) {
 	if i.ListenHost == "" {
 		i.ListenHost = l.host

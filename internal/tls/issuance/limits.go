@@ -37,11 +37,12 @@ type limit struct {
 	all bool
 }
 
-// defaultPause is how long no orders are sent to a certificate authority that reports a rate limit without an end.
+// defaultPause is how long no orders are sent to a certificate authority that has reported a rate limit without saying
+// when it ends.
 const defaultPause = 15 * time.Minute
 
-// maxPause is the maximum time without orders after a rate limit, because a certificate authority can report a wrong
-// time.
+// maxPause is the maximum time for which no orders are sent after a rate limit. It protects against a certificate
+// authority that reports a wrong end of the rate limit.
 const maxPause = 8 * 24 * time.Hour
 
 // limitOf returns the rate limit that an error for a host describes, or nil if the error is not about a rate limit.
@@ -52,7 +53,8 @@ func limitOf(host string, err error, status int, after, now time.Time) *limit {
 	switch {
 	case isProblem && p.Type == acme.ProblemTypeRateLimited:
 	case isProblem && p.Status != status:
-		// The status code belongs to another response. The problem may describe a failed challenge, for example.
+		// The status code and the error come from different responses. The error may describe a failed challenge, for
+		// example, so do not treat it as a rate limit.
 		return nil
 	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable && !after.IsZero():
 	default:
@@ -75,13 +77,13 @@ func timeIn(detail string) time.Time {
 	if found == nil {
 		return time.Time{}
 	}
-	// If the time cannot be parsed, Parse returns the zero time.
+	// Ignore the error: if the time cannot be parsed, Parse returns the zero time.
 	at, _ := time.Parse(time.DateTime, found[1]+" "+found[2])
 	return at
 }
 
-// about reports whether an ACME problem concerns only this host or its parent domains. If it does, orders for other
-// hosts continue; otherwise the owner of one host could stop the orders for all others.
+// about reports whether an ACME error concerns only this host or its parent domains. Orders for other hosts then
+// continue. Otherwise the owner of one host could stop the orders for all other hosts.
 func about(host string, p acme.Problem) bool {
 	if len(p.Subproblems) > 0 {
 		return true
@@ -99,15 +101,15 @@ func about(host string, p acme.Problem) bool {
 	return false
 }
 
-// maxText is the maximum length in bytes of an error message from a certificate authority in our own messages.
-// Kubernetes limits the note of an Event to 1,024 bytes.
+// maxText is the length in bytes to which error messages from certificate authorities are truncated. They are part of
+// Kubernetes Events, whose notes have at most 1,024 bytes.
 const maxText = 400
 
-// issuerError returns an error message for the owner of a host: the error that the issuer returned, or why the issuer
-// could not be reached.
+// issuerError returns the text that tells the owner of a host why an issuer has failed: the issuer's error message, or
+// why the issuer could not be reached.
 func issuerError(issuer string, err error) string {
 	var noConnection *url.Error
-	// Requests to a DNS provider can also fail with this error, so check that the URL is the issuer's.
+	// A connection to a DNS provider can fail with the same type of error, so check that the URL belongs to the issuer.
 	if !errors.As(err, &noConnection) || !strings.Contains(noConnection.URL, "//"+issuer+"/") {
 		return issuer + " returned an error: " + errorText(err)
 	}

@@ -1,6 +1,6 @@
-// Package issuance orders certificates for hosts from certificate authorities and renews them. It also reads from the
-// shared storage the certificates that other replicas have ordered. It is not involved in TLS handshakes: the server
-// fetches changed certificates from it.
+// Package issuance orders certificates for hosts from certificate authorities and renews them. Only one replica, the
+// leader, orders certificates; the others read them from the shared storage. The package is not involved in TLS
+// handshakes: the server takes new certificates from the Manager.
 package issuance
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/k8singress/k8singress/internal/process/turns"
 )
 
-// The maximum numbers of hosts that are processed at the same time by each kind of task. More orders than reads are
-// allowed, because certificate authorities may be slow, while the storage should not be.
+// The maximum numbers of concurrent tasks of each kind. More orders than reads of the storage are allowed, because
+// certificate authorities may be slow, while the storage should be fast.
 const (
 	maxOrders   = 16
 	maxReads    = 8
@@ -26,41 +26,44 @@ const (
 	// names do not delay renewals.
 	maxRenewals = 4
 	// ordersPerNamespace is the maximum number of concurrent orders for one namespace. An order takes minutes if the
-	// owner's DNS or web server does not respond, so half of maxOrders is kept for other namespaces.
+	// DNS or web server of the host does not respond. This limit ensures that one namespace cannot occupy all
+	// concurrent orders.
 	ordersPerNamespace = maxOrders / 2
 )
 
-// tick is the interval at which a Manager checks whether this replica is the leader, and whether a host has been
-// without a certificate for too long.
+// tick is the interval at which a Manager checks whether this replica is the leader, and whether a host has waited so
+// long for its certificate that this must be reported.
 const tick = time.Second
 
-// Manager manages the certificates of all hosts that get them from issuers. It is safe for concurrent use.
+// Manager orders, renews and loads the certificates of all hosts that use an issuer. It is safe for concurrent use.
 type Manager struct {
 	log     *zap.Logger
 	metrics *metrics
-	// retry is the delay after the first failure of a host.
+	// retry is the delay between the first failed order for a host and the next attempt.
 	retry time.Duration
-	// kick wakes up Run. changed is the channel that Changed returns.
+	// A value in kick makes Run look for due tasks. changed is the channel that the method Changed returns.
 	kick    chan struct{}
 	changed chan struct{}
 
 	mu    sync.Mutex
 	setup *setup
 	hosts map[string]*host
-	// stored maps the name that a host has in storage keys to the host.
+	// stored maps the name of a host in storage keys (host.stored) to the host.
 	stored map[string]*host
-	// delayed holds the hosts whose certificate must be read from the storage at a later time.
+	// delayed holds the hosts for which no task is due yet, ordered by the time of their next task. The next task first
+	// reads the host's certificate from the storage.
 	delayed *delayqueue.Queue[*host]
-	// These queues hold hosts that wait for a task: reads for reading the certificate from the storage, orders for
-	// ordering a certificate from an issuer, and ariPolls for querying the issuer for the renewal time (ARI).
+	// The following queues hold the hosts for which a task is due: reads to read a certificate from the storage, orders
+	// to order a certificate for a host without one, renewals to renew a certificate, and ariPolls to query the
+	// certificate authority for the renewal time (ARI).
 	reads  *turns.Queue[*host]
 	orders *turns.Queue[*host]
-	// renewals holds the hosts that already have a certificate, which must be renewed.
+	// renewals holds hosts that already have a certificate.
 	renewals *turns.Queue[*host]
 	ariPolls *turns.Queue[*host]
-	// fresh holds the hosts with a new certificate that Take has not yet returned.
+	// fresh holds the hosts whose new certificate has not been returned by Take yet.
 	fresh map[string]*host
-	// problematic holds all hosts that may have a problem to report.
+	// problematic holds all hosts for which Problems may have to report a problem.
 	problematic map[string]*host
 	// unread is the number of hosts whose certificate has not been looked up in the storage yet. The channel read is
 	// closed while unread is zero.
@@ -71,8 +74,8 @@ type Manager struct {
 	swept time.Time
 	ended bool
 	pace  pace
-	// careful is the time until which only one order is made at a time. It is set when a certificate authority has
-	// reported a rate limit for the orders of all hosts.
+	// careful is a time. Until then, only one order is made at a time, because a certificate authority has reported a
+	// rate limit for the orders of all hosts.
 	careful time.Time
 	budgets budgets
 }
@@ -116,8 +119,8 @@ func (m *Manager) Configure(ctx caddy.Context, o Options) error {
 	return nil
 }
 
-// Want sets which hosts need a certificate. A host is removed if its value is nil or is a certificate that does not
-// come from an issuer.
+// Want sets which hosts need a certificate from an issuer. The keys of changes are host names. A host is removed if its
+// value is nil, or is a certificate that does not come from an issuer.
 func (m *Manager) Want(changes map[string]*ir.Certificate) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -160,7 +163,7 @@ func (m *Manager) forget(h *host) {
 	m.wasRead(h)
 }
 
-// wasRead records that the certificate of a host has been looked up in the storage.
+// wasRead records that the storage has been searched for the certificate of a host.
 func (m *Manager) wasRead(h *host) {
 	if h.read {
 		return
@@ -171,8 +174,8 @@ func (m *Manager) wasRead(h *host) {
 	}
 }
 
-// readSoon schedules that the certificate of a host is read from the storage as soon as possible, before any other task
-// for the host. If a task is working on the host now, the certificate is read after this task.
+// readSoon makes reading the host's certificate from the storage the next task of the host. If a task is already
+// running for the host, the certificate is read when this task has ended.
 func (m *Manager) readSoon(h *host) {
 	if h.busy {
 		h.again = true
@@ -185,8 +188,8 @@ func (m *Manager) readSoon(h *host) {
 	m.reads.Push(h.origin.Namespace, h, true)
 }
 
-// Read waits until the certificates of all hosts have been looked up in the storage once, or until ctx ends. It returns
-// immediately if Configure has not been called.
+// Read waits until the storage has been searched for the certificates of all hosts, or until ctx ends. If Configure has
+// not been called, it returns immediately.
 func (m *Manager) Read(ctx context.Context) {
 	m.mu.Lock()
 	read := m.read
@@ -201,10 +204,10 @@ func (m *Manager) Read(ctx context.Context) {
 	}
 }
 
-// Changed returns a channel that receives a value after certificates or problems have changed.
+// Changed returns a channel that receives a value when Take or Problems would return something new.
 func (m *Manager) Changed() <-chan struct{} { return m.changed }
 
-// wake makes Run check the queues.
+// wake makes Run look for due tasks.
 func (m *Manager) wake() { signal(m.kick) }
 
 func signal(c chan struct{}) {
@@ -228,8 +231,8 @@ func (m *Manager) onStorageEvent(key string) {
 	}
 }
 
-// mayBeChallenged reports whether this or another replica may be ordering a certificate for the host at the moment, so
-// that a certificate authority may send a challenge. stored is the host's name in storage keys.
+// mayBeChallenged reports whether a certificate authority may be sending an ACME challenge for the host now, because
+// this or another replica is ordering a certificate. stored is the host's name in storage keys.
 func (m *Manager) mayBeChallenged(stored string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -17,7 +17,7 @@ const (
 	failedResult  = "failed"
 )
 
-// The reasons why an order was not made, as values of a metric label.
+// The values of the metric label that says why a certificate was not ordered.
 const (
 	overBudget     = "new_hosts_per_day"
 	leadsElsewhere = "check_host_dns"
@@ -46,7 +46,8 @@ func newMetrics(m *Manager) *metrics {
 	}, m.waiting)}
 }
 
-// waiting returns the number of hosts without a certificate. All of them are in m.problematic.
+// waiting returns the number of hosts without a certificate. It only counts hosts in m.problematic, which contains all
+// of these hosts.
 func (m *Manager) waiting() float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -59,7 +60,7 @@ func (m *Manager) waiting() float64 {
 	return float64(count)
 }
 
-// Collectors returns the metrics to register with the registry of a Caddy configuration.
+// Collectors returns the metrics of the manager, for registration in the metrics registry of a Caddy configuration.
 func (m *Manager) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.metrics.orders, m.metrics.refused, m.metrics.waiting}
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/caddyserver/certmagic"
 )
 
-// reservedFor determines which part of the rate limit is reserved for renewals: 5 means one fifth. Without a reserve,
-// orders for new names could delay renewals until certificates expire.
+// reservedFor determines the part of the rate limit for orders that is reserved for renewals: 5 means one fifth.
+// Without this reserve, orders for new names could delay renewals until certificates expire.
 const reservedFor = 5
 
-// pace applies certmagic's rate limit for orders to a certificate authority, before a host is taken from its queue. If
-// the host waited inside certmagic instead, it would count towards the maximum number of concurrent orders while it
-// waits.
+// pace applies certmagic's rate limit for orders before a host is taken from its queue. If certmagic itself delayed the
+// order, the waiting host would count towards the maximum number of concurrent orders. begun holds the start times of
+// the latest orders.
 type pace struct{ begun []time.Time }
 
 // ready reports whether another order may start now. renewal is true if the order renews a certificate. If the order
@@ -33,7 +33,8 @@ func (p *pace) ready(now time.Time, renewal bool) (time.Duration, bool) {
 
 func (p *pace) began(now time.Time) { p.begun = append(p.begun, now) }
 
-// refund removes the latest order from the rate limit, because no issuer was contacted for it.
+// refund is called if no issuer was contacted for the latest order. The order then no longer counts towards the rate
+// limit.
 func (p *pace) refund() {
 	if len(p.begun) > 0 {
 		p.begun = p.begun[:len(p.begun)-1]

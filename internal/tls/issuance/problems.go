@@ -14,7 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
-// Take returns the new certificates since its last call, by host.
+// Take returns the certificates that have been issued or renewed since the last call of Take. The keys are host names.
 func (m *Manager) Take() map[string]*tls.Certificate {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -27,11 +27,11 @@ func (m *Manager) Take() map[string]*tls.Certificate {
 }
 
 const (
-	// soon is how long a host may be without a certificate before this is reported. Most certificates are issued within
-	// seconds.
+	// soon is how long a host may wait for its certificate before Problems reports this. Most certificates are issued
+	// within seconds.
 	soon = 15 * time.Second
-	// maxProblems is the maximum number of hosts per object that get a problem of their own in a verdict. The other
-	// hosts are listed together.
+	// maxProblems is the maximum number of hosts of an object for which a separate problem is reported. The other hosts
+	// of the object are listed in a single problem.
 	maxProblems = 4
 )
 
@@ -48,14 +48,14 @@ func (m *Manager) wakeForPending() {
 	}
 }
 
-// Problems returns a verdict for each object with hosts that have no certificate or whose certificate could not be
-// renewed.
+// Problems returns the problems with certificates to report to users: one Verdict for each object that defines hosts
+// without a certificate, or hosts whose certificate could not be renewed.
 func (m *Manager) Problems() []*report.Verdict {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	objects := map[ir.Ref][]*host{}
 	for _, h := range m.problematic {
-		// A configuration that was written by hand may omit the object that defines a host.
+		// Skip hosts without an origin: a configuration that was written by hand may omit which object defines a host.
 		if h.origin.Kind != "" && (h.lastError != nil || time.Since(h.since) >= soon) {
 			objects[h.origin] = append(objects[h.origin], h)
 		}

@@ -34,9 +34,9 @@ func resolverOf(servers []string) *net.Resolver {
 	}}
 }
 
-// elsewhere returns why a certificate authority would not reach this controller at the host's name, such as that the
-// name resolves to another address. It returns "" if the certificate authority would reach it, or if the check is
-// disabled. Wildcards are not checked, because they have no address.
+// elsewhere checks whether a certificate authority that connects to the host's name would reach this controller. If
+// not, it returns the reason, such as that the name resolves to another address. Otherwise, or if the check is
+// disabled, it returns "". Wildcards are not checked, because they have no address.
 func (s *setup) elsewhere(ctx context.Context, h *host) string {
 	if s.addresses == nil || h.wildcard() {
 		return ""
@@ -67,7 +67,7 @@ func (s *setup) elsewhere(ctx context.Context, h *host) string {
 	return ""
 }
 
-// ours returns the IP addresses of this controller. Configured host names are resolved.
+// ours returns the IP addresses at which clients reach this controller. If host names are configured, it resolves them.
 func (s *setup) ours(ctx context.Context) (all []netip.Addr, failed error) {
 	for _, address := range s.addresses() {
 		if a, err := netip.ParseAddr(address); err == nil {

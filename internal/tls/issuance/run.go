@@ -9,8 +9,8 @@ import (
 	"github.com/k8singress/k8singress/internal/process/turns"
 )
 
-// Run runs the manager until ctx ends, and then waits for running tasks. Other replicas with the same storage also call
-// Run. leads reports whether this replica is the leader, which is the only replica that orders certificates.
+// Run reads, orders and renews certificates until ctx ends, and then waits for running tasks. Each replica calls Run
+// with the same storage. leads reports whether this replica is the leader: only the leader orders certificates.
 func (m *Manager) Run(ctx context.Context, leads func() bool) {
 	var running panics.Group
 	defer running.Wait()
@@ -43,8 +43,8 @@ func (m *Manager) end() {
 	}
 }
 
-// dispatch starts as many due tasks as the limits on concurrent tasks allow. It returns the time after which it must be
-// called again at the latest.
+// dispatch starts as many due tasks as the limits on concurrent tasks allow. It returns the maximum time until it must
+// be called again.
 func (m *Manager) dispatch(ctx context.Context, running *panics.Group, leads bool) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -66,8 +66,8 @@ func (m *Manager) dispatch(ctx context.Context, running *panics.Group, leads boo
 	return rest
 }
 
-// setLeads sets whether this replica is the leader, which orders certificates. A replica that becomes the leader first
-// reads the certificates that other replicas have ordered.
+// setLeads records whether this replica is the leader. A new leader first reads the certificates that other replicas
+// have ordered.
 func (m *Manager) setLeads(leads bool) {
 	if m.leads == leads {
 		return
@@ -79,7 +79,7 @@ func (m *Manager) setLeads(leads bool) {
 		m.readSoon(h)
 	}
 	for _, h := range m.hosts {
-		// Forget the error: the new leader orders the certificate itself.
+		// Clear the error, which may be outdated: as the new leader, this replica orders the certificate itself.
 		h.lastError = nil
 		if h.issued == nil || !h.issued.renewal.at.After(time.Now().Add(calm)) {
 			m.readSoon(h)
@@ -87,8 +87,8 @@ func (m *Manager) setLeads(leads bool) {
 	}
 }
 
-// beginSweep starts a search for obsolete records in the storage if it is due. Only the leader does this, and only
-// after the certificates of all hosts have been read.
+// beginSweep starts a search for obsolete records in the storage, if enough time has passed since the last search. Only
+// the leader does this, and only after the certificates of all hosts have been read.
 func (m *Manager) beginSweep(ctx context.Context, running *panics.Group, now time.Time) {
 	if !m.leads || m.unread > 0 || len(m.hosts) == 0 || now.Sub(m.swept) < sweepEvery {
 		return
@@ -102,7 +102,8 @@ func (m *Manager) beginSweep(ctx context.Context, running *panics.Group, now tim
 	})
 }
 
-// task is the work of a queue for one host. It is called without holding the manager's mutex.
+// task does the work for a host that was taken from a queue, such as ordering its certificate. It is called without
+// holding the manager's mutex.
 type task func(ctx context.Context, s *setup, h *host)
 
 func (m *Manager) begin(ctx context.Context, running *panics.Group, q *turns.Queue[*host], do task) {
@@ -111,8 +112,8 @@ func (m *Manager) begin(ctx context.Context, running *panics.Group, q *turns.Que
 	}
 }
 
-// beginOrders starts as many orders as the rate limit allows now, renewals first. It returns the time after which it
-// must be called again at the latest.
+// beginOrders starts as many orders as the rate limit allows now. Renewals come first. It returns the maximum time
+// until it must be called again.
 func (m *Manager) beginOrders(ctx context.Context, running *panics.Group, now time.Time) time.Duration {
 	rest := time.Minute
 	for _, q := range []*turns.Queue[*host]{m.renewals, m.orders} {
@@ -133,16 +134,15 @@ func (m *Manager) beginOrders(ctx context.Context, running *panics.Group, now ti
 	return rest
 }
 
-// mayOrder reports whether another order may start. After a certificate authority has reported a rate limit for the
-// orders of all hosts, only one order is made at a time for a while. Before each of these orders, all pending reads of
-// the storage must have ended, so that every host without a certificate is in the queue of orders. The namespaces then
-// take turns, and one namespace cannot use up the limit.
+// mayOrder reports whether another order may start. It usually returns true. For a while after a certificate authority
+// has reported a rate limit for the orders of all hosts, only one order may run at a time. Each of these orders waits
+// until all pending reads of the storage have ended: every host without a certificate is then in the queue, from which
+// namespaces are served in turn, so that no namespace can use up the rate limit.
 func (m *Manager) mayOrder(now time.Time) bool {
 	return !now.Before(m.careful) || m.orders.Running()+m.renewals.Running()+m.reads.Running()+m.reads.Len() == 0
 }
 
-// pacedAfterStart is how long only one order is made at a time after the rate limit of a certificate authority has
-// ended.
+// pacedAfterStart is how long, after the end of a certificate authority's rate limit, only one order is made at a time.
 const pacedAfterStart = time.Hour
 
 func (m *Manager) start(ctx context.Context, running *panics.Group, q *turns.Queue[*host], h *host, do task) {
@@ -157,7 +157,7 @@ func (m *Manager) start(ctx context.Context, running *panics.Group, q *turns.Que
 	})
 }
 
-// finish records that the task for a host has ended, and schedules the host's next task. It also runs after a panic.
+// finish is called when the task for a host has ended, even if it has panicked. It schedules the host's next task.
 func (m *Manager) finish(q *turns.Queue[*host], h *host) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -165,7 +165,7 @@ func (m *Manager) finish(q *turns.Queue[*host], h *host) {
 	m.next(h)
 }
 
-// next schedules the next task for a host after a task has ended.
+// next schedules the next task for a host after its previous task has ended.
 func (m *Manager) next(h *host) {
 	ordered := h.ordering
 	h.busy, h.ordering = false, false
@@ -180,7 +180,8 @@ func (m *Manager) next(h *host) {
 	}
 }
 
-// plan adds the host to the queue of its next task, or to m.delayed if no task is due.
+// plan schedules the next task for a host: it adds the host to the queue for the task if the task is due, otherwise to
+// m.delayed.
 func (m *Manager) plan(h *host, now time.Time) {
 	if !m.leads {
 		m.delayed.Set(h, h.nextRead(now, false))
@@ -193,7 +194,8 @@ func (m *Manager) plan(h *host, now time.Time) {
 	if h.lastError != nil {
 		due = later(due, h.lastError.NotBefore)
 	} else {
-		// The renewal of a new certificate may be due immediately. Order at most once per renewCheck.
+		// A new certificate with a short lifetime may be due for renewal immediately, so wait at least renewCheck
+		// between two orders.
 		due = later(due, h.ordered.Add(renewCheck))
 	}
 	if !due.After(now) {

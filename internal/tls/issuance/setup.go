@@ -34,27 +34,28 @@ type Options struct {
 	// NewHostsPerDay is the maximum number of new host names per namespace for which certificates are ordered within 24
 	// hours. Zero means no limit.
 	NewHostsPerDay int
-	// Addresses returns the addresses at which clients reach this controller, as IP addresses or host names. If it is
-	// set, certificates are ordered only for hosts that resolve to one of these addresses. If Addresses is nil, this is
-	// not checked.
+	// Addresses returns the addresses at which clients reach this controller, as IP addresses or host names.
+	// Certificates are then ordered only for hosts that resolve to one of these addresses. If Addresses is nil, hosts
+	// are not checked.
 	Addresses func() []string
 	// Resolvers are the DNS servers, with or without a port, that are queried to check Addresses. If empty, the
 	// system's DNS servers are used.
 	Resolvers []string
 }
 
-// setup holds everything that orders need under one Caddy configuration. It is immutable, except pauses and users.
+// setup holds what is needed to order certificates under one Caddy configuration, such as the issuers and the storage.
+// It is immutable, except pauses and users.
 type setup struct {
 	storage certmagic.Storage
 	issuers []*issuer
-	// mark identifies the issuers with their configuration.
+	// mark is a string that identifies the configured issuers and their configuration.
 	mark string
-	// config is the certmagic configuration for which the issuers were created. Each order uses a copy of it with its
-	// own logger.
+	// config is the certmagic configuration that contains the issuers. Each order uses a copy of config with its own
+	// logger.
 	config *certmagic.Config
-	// pauses maps the key of each issuer that has reported a rate limit for all hosts to its latest pause.
+	// pauses maps the key of an issuer to the latest pause, which is a rate limit of this issuer for all hosts.
 	pauses sync.Map
-	// retry is the delay after the first failure of a host.
+	// retry is the delay between the first failed order for a host and the next attempt.
 	retry time.Duration
 	// newHostsPerDay and addresses are copied from the Options.
 	newHostsPerDay int
@@ -64,24 +65,26 @@ type setup struct {
 	cache       *certmagic.Cache
 	unsubscribe func()
 	cancel      func()
-	// users is the reference count: the number of running tasks, plus one while the manager uses the setup. When it
-	// reaches zero, the setup is cleaned up.
+	// users is the reference count of the setup: each running task holds one reference, and the manager holds another
+	// while it uses the setup. At zero, the setup is cleaned up.
 	users atomic.Int64
 }
 
-// subscriber is implemented by storages that report the key of each changed value, including changes by other replicas.
+// subscriber is implemented by storages that notify a function of each changed value, even if another replica has
+// changed it. The function gets the key of the value.
 type subscriber interface {
 	Subscribe(func(key string)) (unsubscribe func())
 }
 
-// challengeStorage is implemented by storages that look up an unknown challenge token only if a certificate may be
-// being ordered for the host at the moment. SetWanted sets the function that reports this.
+// challengeStorage is implemented by storages that search for unknown challenge tokens only while a certificate may be
+// being ordered for the host. SetWanted sets the function that reports whether this is so.
 type challengeStorage interface {
 	SetWanted(func(host string) bool)
 }
 
-// renewCheck is the interval at which certmagic is told to check for renewals. certmagic renews a certificate up to
-// this long before the chosen renewal time, and no later than five times this long before the certificate expires.
+// renewCheck is the interval at which, according to its configuration, certmagic checks for renewals. It determines how
+// early certmagic agrees to renew a certificate: up to renewCheck before the chosen renewal time, and at the latest
+// five times renewCheck before the certificate expires.
 const renewCheck = time.Minute
 
 func newSetup(ctx caddy.Context, o Options, m *Manager) (*setup, error) {
@@ -155,8 +158,8 @@ func provision(ctx caddy.Context, modules []json.RawMessage) ([]certmagic.Issuer
 	return all, nil
 }
 
-// without removes a field from a JSON object. Caddy also removes the module's name before it decodes a module's object,
-// because unknown fields are rejected.
+// without removes a field from a JSON object. Like Caddy, this package uses it to remove the name of a module before it
+// decodes the module's object, because unknown fields are rejected.
 func without(raw json.RawMessage, field string) json.RawMessage {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil {
@@ -170,8 +173,8 @@ func without(raw json.RawMessage, field string) json.RawMessage {
 	return rest
 }
 
-// acquire increments the reference count of the setup. It must only be called while the manager uses the setup:
-// otherwise the setup may already be cleaned up.
+// acquire increments the reference count of the setup. It must only be called while the manager itself holds a
+// reference, because the setup is cleaned up when the reference count is zero.
 func (s *setup) acquire() { s.users.Add(1) }
 
 // release decrements the reference count of the setup, and cleans it up at zero. The caller must not hold the manager's
@@ -184,13 +187,13 @@ func (s *setup) release() {
 	}
 }
 
-// paced reports whether the rate limit for orders applies, which is the case for ACME issuers.
+// paced reports whether certmagic's rate limit for orders applies. This is the case if the first issuer uses ACME.
 func (s *setup) paced() bool {
 	return len(s.issuers) > 0 && s.issuers[0].module != nil
 }
 
-// load returns the newest certificate from the storage that one of the issuers has issued for a host, or nil. It
-// returns an error only if no certificate could be read and reading at least one of them failed.
+// load reads the certificates of a host from the storage, one for each issuer, and returns the newest one. It returns
+// nil if no certificate could be read; if reading one of them failed, it then also returns an error.
 func (s *setup) load(ctx context.Context, h *host) (*issued, error) {
 	var newest *issued
 	var failed error

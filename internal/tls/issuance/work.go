@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// storagePatience is the maximum time for the storage operations of one task.
+	// storagePatience is the maximum time that a task may spend on reading from, or writing to, the storage.
 	storagePatience = 30 * time.Second
-	// patience is the maximum time for an order with all of its issuers.
+	// patience is the maximum duration of an order, including the attempts with all issuers.
 	patience = 10 * time.Minute
 )
 
-// patientReads is how many consecutive reads of a certificate may fail before an error is reported. A certificate
-// cannot be read while another replica is writing it.
+// patientReads is how many times in a row reading a certificate may fail before an error is reported. Single failures
+// are normal, because a certificate cannot be read while another replica is writing it.
 const patientReads = 2
 
 // fetch reads the certificate of a host from the storage.
@@ -38,7 +38,7 @@ func (m *Manager) fetch(ctx context.Context, s *setup, h *host) {
 	}
 	m.wasRead(h)
 	if found == nil {
-		// A certificate that was read earlier stays in use.
+		// Report an error only if the host has no certificate: a certificate that was read earlier stays in use.
 		if h.misses++; err != nil && h.issued == nil && h.misses > patientReads {
 			m.fail(h, &failure{Reason: clean(err.Error()), NotBefore: time.Now().Add(m.retry)})
 		}
@@ -58,7 +58,7 @@ func (m *Manager) fetch(ctx context.Context, s *setup, h *host) {
 	}
 }
 
-// announce logs that a certificate was issued, if this replica has ordered it. Other replicas log nothing.
+// announce logs that a certificate was issued. Only the replica that has ordered the certificate logs this.
 func (m *Manager) announce(s *setup, h *host) {
 	if h.got == "" {
 		return
@@ -135,7 +135,8 @@ func (m *Manager) order(ctx context.Context, s *setup, h *host) {
 	m.recordOrder(h, failed, rest)
 }
 
-// postpone records why no certificate can be ordered for a host now. It does not count as an order.
+// postpone is called if no certificate can be ordered for a host now. It records the reason, and does not count as an
+// order towards the rate limit.
 func (m *Manager) postpone(h *host, why *failure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -144,15 +145,15 @@ func (m *Manager) postpone(h *host, why *failure) {
 	m.fail(h, why)
 }
 
-// giveBack makes the namespace of the host the next one in the queues of orders. It is called if no order was made for
-// the host, or if the order was rejected because of a rate limit for all hosts.
+// giveBack gives the namespace of the host another turn: the queues of orders serve this namespace next. It is called
+// if no order was made for the host, or if a rate limit for all hosts was the reason for its failure.
 func (m *Manager) giveBack(h *host) {
 	m.orders.GiveBack(h)
 	m.renewals.GiveBack(h)
 }
 
-// refusal returns why no certificate must be ordered for a host although issuers are available, or nil if it may be
-// ordered. A new host name is counted towards the daily limit of its namespace.
+// refusal checks whether a certificate may be ordered for a host. It returns nil if so, otherwise the reason why not. A
+// new host name is counted towards the daily limit of its namespace.
 func (m *Manager) refusal(ctx context.Context, s *setup, h *host) *failure {
 	if h.issued != nil {
 		return nil
@@ -180,8 +181,8 @@ func (m *Manager) refusal(ctx context.Context, s *setup, h *host) *failure {
 	return over
 }
 
-// recordOrder records the result of an order. failed is nil if a certificate was issued. rest is the time until which
-// an issuer accepts no orders for any host, or zero if there is no such limit.
+// recordOrder records the result of an order. failed is nil if a certificate was issued. If an issuer has reported a
+// rate limit for all hosts, rest is the end of this rate limit; otherwise rest is zero.
 func (m *Manager) recordOrder(h *host, failed *failure, rest time.Time) {
 	result := issuedResult
 	m.mu.Lock()
@@ -204,7 +205,8 @@ func (m *Manager) recordOrder(h *host, failed *failure, rest time.Time) {
 	m.fail(h, failed)
 }
 
-// fail sets the last error of a host, which says why and until when it must wait. nil clears the error.
+// fail sets the last error of a host: why the host has no new certificate, and when the next attempt may start. nil
+// clears the last error.
 func (m *Manager) fail(h *host, why *failure) {
 	h.lastError = why
 	if why != nil && !h.gone {
@@ -213,8 +215,8 @@ func (m *Manager) fail(h *host, why *failure) {
 	}
 }
 
-// logStorageError logs an error of the storage during an order, if there is one. Such an error does not delay the next
-// order.
+// logStorageError logs err, an error of the storage during an order, unless it is nil. Such an error does not delay the
+// next order.
 func (m *Manager) logStorageError(err error, h *host) {
 	if err != nil {
 		m.log.Error("cannot store the result of an attempt", zap.String("host", h.name), zap.Error(err))
@@ -225,8 +227,8 @@ func (m *Manager) logStorageError(err error, h *host) {
 const errNeedsDNS = "a wildcard needs an issuer with the DNS-01 challenge: give the option issuer a DNS provider, " +
 	"or name a Secret with a certificate"
 
-// usable returns the issuers that accept orders for a host now. If it returns none, the returned failure contains the
-// reason and the time of the next attempt.
+// usable returns the issuers that accept orders for a host now. If there are no such issuers, the returned failure
+// contains the reason and the time of the next attempt.
 func (s *setup) usable(ctx context.Context, h *host, f *failure) ([]*issuer, *failure) {
 	resting := &failure{Attempts: f.Attempts, Reason: errNeedsDNS, NotBefore: time.Now().Add(calm)}
 	var all []*issuer
@@ -259,15 +261,15 @@ func (s *setup) pauseOf(ctx context.Context, issuer string) pause {
 	return p
 }
 
-// attemptError is the error that one issuer returned for an order.
+// attemptError is the error with which one issuer has rejected an order.
 type attemptError struct {
 	issuer *issuer
 	err    error
 	log    *caddyinternals.LogTap
 }
 
-// attempt tries the issuers one after the other. It returns nil as soon as one of them has issued the certificate.
-// Otherwise it returns the errors of all issuers.
+// attempt orders a certificate from the usable issuers, one after the other. It returns nil as soon as an issuer has
+// issued the certificate. Otherwise it returns the errors of all issuers.
 func (s *setup) attempt(ctx context.Context, h *host, usable []*issuer, log *zap.Logger) []attemptError {
 	log = log.Named("issuance")
 	own, results := caddyinternals.TapLog(log)
@@ -299,9 +301,9 @@ func (s *setup) attempt(ctx context.Context, h *host, usable []*issuer, log *zap
 	return all
 }
 
-// judge combines the errors of an order into a failure of the host. It also stores a pause for each issuer that has
-// reported a rate limit for all hosts. It returns the time at which the last of these pauses ends, or zero if there are
-// none.
+// judge combines the errors of the issuers into a failure of the host. If an issuer has reported a rate limit for all
+// hosts, judge stores a pause for this issuer. It also returns the time when the last of these pauses ends, or zero if
+// there are no pauses.
 func (s *setup) judge(ctx context.Context, h *host, last *failure, errs []attemptError,
 	now time.Time) (*failure, time.Time) {
 	var rest time.Time
@@ -319,8 +321,8 @@ func (s *setup) judge(ctx context.Context, h *host, last *failure, errs []attemp
 			p := pause{Until: l.until, Reason: reasons[len(reasons)-1]}
 			s.pauses.Store(e.issuer.key, p)
 			rest = later(rest, p.Until)
-			// Ignore the error: a replica that does not know the pause sends one more order and gets the same rate
-			// limit.
+			// Ignore the error: a replica that cannot read the pause from the storage sends one more order, and gets
+			// the same rate limit from the issuer.
 			_ = remember(ctx, s.storage, pauseKey(e.issuer.key), p)
 		default:
 			f.Limits[e.issuer.key] = l.until

@@ -13,20 +13,20 @@ import (
 	"strings"
 )
 
-// The minimum and maximum length of RSA keys, in bits. crypto/tls rejects handshakes with shorter keys. Its clients
-// reject longer keys, which would also make a handshake as slow as a hundred others.
+// The minimum and maximum length of RSA keys, in bits. crypto/tls rejects handshakes with shorter keys. Clients that
+// use crypto/tls reject longer keys, with which a handshake would also take as long as a hundred others.
 const (
 	minRSA = 1024
 	maxRSA = 8192
-	// maxKey is the maximum size of a key in bytes. It is large enough for an RSA key of maxRSA bits. It is checked
+	// maxKey is the maximum size of a key in PEM, in bytes. An RSA key of maxRSA bits is smaller. The size is checked
 	// before the key is parsed, because parsing a key of several megabytes takes too long.
 	maxKey = 8 << 10
 )
 
 var errUnusable = errors.New("TLS cannot use the key in " + PrivateKey + ": make an RSA or ECDSA key")
 
-// readKey returns the first private key in PEM data. As in crypto/tls, blocks of other types before the key are
-// skipped, such as the EC PARAMETERS block that openssl writes.
+// readKey returns the first private key in PEM data. As in crypto/tls, other PEM blocks before the key are skipped,
+// such as the EC PARAMETERS block that openssl writes.
 func readKey(data []byte) (crypto.Signer, error) {
 	block, rest := pem.Decode(data)
 	if block == nil {
@@ -67,7 +67,8 @@ func parseKey(block *pem.Block) (crypto.Signer, error) {
 	return usable(key)
 }
 
-// usable returns an error if the key is of a type or size with which every handshake would fail.
+// usable returns the key if it can be used for TLS handshakes. It returns an error if every handshake would fail
+// because of the type or the size of the key.
 func usable(key any) (crypto.Signer, error) {
 	switch k := key.(type) {
 	case *rsa.PrivateKey:

@@ -9,7 +9,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
-// Names holds the names that a certificate covers, in a form for fast lookups during handshakes.
+// Names holds the host names that a certificate covers, in a form for fast lookups during handshakes.
 type Names struct {
 	// exact holds the names that are not wildcards. parents holds the wildcards without the leading "*.". Both are
 	// sorted.
@@ -37,8 +37,9 @@ func NamesOf(leaf *x509.Certificate) Names {
 	return n
 }
 
-// Cover reports whether the names include a host, or a wildcard that matches it. A wildcard matches exactly one label,
-// and it also covers the wildcard itself. The host must be in lower case and without a trailing dot.
+// Cover reports whether a certificate with these names covers a host. host may be a host name, or a wildcard, which
+// only the same wildcard covers. In a wildcard name, * stands for exactly one label. host must be in lower case and
+// must not end with a dot.
 func (n Names) Cover(host string) bool {
 	if _, found := slices.BinarySearch(n.exact, host); found {
 		return host != ""
@@ -69,10 +70,11 @@ func (n Names) String() string {
 	return report.List(quoted, len(n.exact)+len(n.parents), report.MaxListed)
 }
 
-// longest is the maximum length of a name in a message, in bytes.
+// longest is the length in bytes to which names from certificates are truncated in messages.
 const longest = 64
 
-// Quote quotes a name from a certificate, which may contain anything, so that it is safe for terminals and log lines.
+// Quote quotes a name from a certificate for terminals and log messages. This is needed because such a name may contain
+// any characters.
 func Quote(name string) string {
 	if len(name) > longest {
 		return fmt.Sprintf("%q...", name[:longest])

@@ -1,4 +1,4 @@
-// Package secret parses the certificates and private keys in Secrets. Its errors are worded for the owner of the
+// Package secret parses the certificates and private keys in Secrets. Its error messages are meant for the owner of the
 // Secret.
 package secret
 
@@ -25,8 +25,8 @@ const (
 // file can contain one.
 const MaxFile = 1 << 20
 
-// maxChain is the maximum length in bytes of a certificate chain, because clients with OpenSSL reject longer chains.
-// The chain is sent in each handshake.
+// maxChain is the maximum length in bytes of a certificate chain, which is sent in each handshake. Clients with OpenSSL
+// reject longer chains.
 const maxChain = 100 << 10
 
 func tooLong(name string, length, limit int) error {
@@ -60,7 +60,8 @@ func Parse(cert, key []byte) (*tls.Certificate, error) {
 	return pair(certificates, signer)
 }
 
-// ParseCertificates parses the PEM certificates under a key of a Secret. It returns an error if there are none.
+// ParseCertificates parses the PEM certificates in data, which is the value of a key in a Secret. It returns an error
+// if data contains no certificates.
 func ParseCertificates(key string, data []byte) ([]*x509.Certificate, error) {
 	var all []*x509.Certificate
 	for {
@@ -85,8 +86,8 @@ func ParseCertificates(key string, data []byte) ([]*x509.Certificate, error) {
 
 var errMismatch = errors.New("the key in " + PrivateKey + " belongs to none of the certificates in " + CertificateKey)
 
-// pair finds the certificate that belongs to the key. It compares public keys itself, because crypto/tls would parse
-// the key again for each certificate, and a Secret can contain thousands of certificates.
+// pair combines the key with the certificate that belongs to it. It compares public keys itself. crypto/tls would parse
+// the key again for each certificate, which would take too long for a Secret with thousands of certificates.
 func pair(all []*x509.Certificate, key crypto.Signer) (*tls.Certificate, error) {
 	public := key.Public().(interface{ Equal(crypto.PublicKey) bool })
 	i := slices.IndexFunc(all, func(c *x509.Certificate) bool { return public.Equal(c.PublicKey) })
@@ -120,15 +121,16 @@ func inOrder(leaf *x509.Certificate, others []*x509.Certificate) []*x509.Certifi
 	}
 }
 
-// Issued reports whether issuer appears to have issued c. The names must match, and also the key identifiers if both
-// certificates have them, because an authority that changed its key has two certificates with the same name. Issued
-// does not verify the signature.
+// Issued reports whether c names issuer as its issuer. The names must match. If both certificates contain key
+// identifiers, these must also match, because a certificate authority that has changed its key has two certificates
+// with the same name. Issued does not verify the signature.
 func Issued(issuer, c *x509.Certificate) bool {
 	if !bytes.Equal(issuer.RawSubject, c.RawIssuer) || bytes.Equal(issuer.Raw, c.Raw) {
 		return false
 	}
 	if len(c.AuthorityKeyId) == 0 {
-		// A self-signed certificate may lack the identifier of its issuer's key.
+		// The key identifiers need not match for a self-signed certificate, which may lack the identifier of its
+		// issuer's key.
 		return !bytes.Equal(c.RawSubject, c.RawIssuer)
 	}
 	return len(issuer.SubjectKeyId) == 0 || bytes.Equal(issuer.SubjectKeyId, c.AuthorityKeyId)
@@ -144,8 +146,8 @@ const (
 	Expired
 )
 
-// Period is the validity period of a certificate. The zero value is used if there is no certificate, and is always
-// valid.
+// Period is the validity period of a certificate. The zero value means that there is no certificate; At then returns
+// Valid.
 type Period struct{ From, Until time.Time }
 
 // PeriodOf returns the validity period of a certificate.

@@ -1,5 +1,5 @@
-// Package sni reads the server name from the first message of a TLS connection. The connection can then be passed, with
-// all of its bytes, to the backend that terminates TLS.
+// Package sni reads the server name from the first message of a TLS connection, the ClientHello. The connection can
+// then be forwarded to a backend that terminates TLS, including the bytes that were read.
 package sni
 
 import (
@@ -11,8 +11,8 @@ import (
 var (
 	// ErrTooLong means that the client's ClientHello does not fit into the buffer.
 	ErrTooLong = errors.New("the TLS client hello is too long")
-	// ErrNoHello means that the client did not send a ClientHello, or sent a ClientHello that crypto/tls rejects. A TLS
-	// server should answer with an alert.
+	// ErrNoHello means that the client did not send a ClientHello, or sent an invalid ClientHello, which crypto/tls
+	// rejects. The caller should respond with a TLS alert.
 	ErrNoHello = errors.New("the connection does not begin with a TLS client hello")
 )
 
@@ -24,7 +24,7 @@ var (
 // nothing to the connection and does not change its deadlines.
 func Read(conn net.Conn, buffer []byte) (name string, n int, err error) {
 	h := &hello{Conn: conn, buffer: buffer}
-	// The handshake always fails: it only parses the ClientHello.
+	// Ignore the error: readHello aborts the handshake as soon as the ClientHello has been parsed.
 	_ = tls.Server(h, readHello).Handshake()
 	switch {
 	case h.complete:
@@ -47,7 +47,7 @@ var readHello = &tls.Config{
 	},
 }
 
-// hello is the connection that crypto/tls reads from. It keeps the bytes that were read.
+// hello is the connection from which crypto/tls reads the ClientHello. It keeps all bytes that were read.
 type hello struct {
 	net.Conn
 	buffer   []byte
@@ -69,5 +69,5 @@ func (h *hello) Read(b []byte) (n int, err error) {
 	return n, h.err
 }
 
-// Write discards the TLS alert that crypto/tls sends at the end of the handshake.
+// Write discards the TLS alert that crypto/tls sends when the handshake is aborted.
 func (*hello) Write(b []byte) (int, error) { return len(b), nil }

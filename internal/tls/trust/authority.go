@@ -1,5 +1,5 @@
-// Package trust reads the CA certificates and certificate revocation lists that are used to verify clients and
-// endpoints. They come from Secrets, and are read again when a Secret changes.
+// Package trust verifies the certificates of clients and endpoints with CA certificates and certificate revocation
+// lists. These come from Secrets, and are read again when a Secret changes.
 package trust
 
 import (
@@ -15,21 +15,22 @@ import (
 	tlssecret "github.com/k8singress/k8singress/internal/tls/secret"
 )
 
-// Authority is the certificate authority in one Secret. The Secret contains the CA certificates in ca.crt, their
-// certificate revocation lists in ca.crl, and a certificate and key to present to servers in tls.crt and tls.key. The
-// *Authority stays the same while the configuration refers to the Secret; its Contents are replaced as a whole when the
-// Secret changes. If a part of the Secret is invalid, reading this part returns an error, and the caller must reject
-// all connections and requests that need it. It must never fall back to another authority, such as the system's.
+// Authority holds what one Secret contains for verifying certificates and for authenticating to endpoints: the CA
+// certificates in ca.crt, their certificate revocation lists in ca.crl, and a client certificate with its key in
+// tls.crt and tls.key. The same *Authority is used as long as the configuration refers to the Secret; when the Secret
+// changes, its Contents are replaced as a whole. If, for example, ca.crt is invalid, the methods that need it return an
+// error. The caller must then reject the connection or request. It must never fall back to other CA certificates, such
+// as the system's.
 type Authority struct {
 	name     ir.Name
 	contents atomic.Pointer[Contents]
 }
 
-// Contents holds the contents of an Authority at one point in time. It is immutable: each change of the Secret creates
-// a new value. The result of a verification may be cached while Authority.Contents returns the same value.
+// Contents holds the contents of a Secret at one point in time. It is immutable: if the Secret changes, a new Contents
+// is created. The result of a verification may be cached as long as Authority.Contents returns the same value.
 type Contents struct {
-	// everything contains all certificates of ca.crt. tops contains the certificates whose issuer is not in ca.crt, and
-	// inner contains the others.
+	// everything contains all certificates of ca.crt. tops contains the certificates whose issuer is not in ca.crt,
+	// such as root certificates. inner contains all other certificates of ca.crt.
 	everything, tops, inner *x509.CertPool
 	authorities             []*x509.Certificate
 	lists                   []*revocations
@@ -44,7 +45,7 @@ var (
 	errMissing = errors.New("the Secret does not exist")
 )
 
-// unread returns the contents of a Secret that does not exist or has not been read yet: every method of it returns err.
+// unread returns a Contents for a Secret that does not exist or has not been read yet. Its methods return err.
 func unread(err error) *Contents { return &Contents{trustErr: err, pairErr: err} }
 
 // Contents returns the current contents of the Secret. It never returns nil.
@@ -78,7 +79,7 @@ func newAuthority(name ir.Name) *Authority {
 	return a
 }
 
-// The keys of a Secret that contains a certificate authority.
+// The keys of a Secret with CA certificates.
 const (
 	authorityKey  = "ca.crt"
 	revocationKey = "ca.crl"
@@ -86,8 +87,8 @@ const (
 
 var errNoPair = errors.New("there is neither " + tlssecret.CertificateKey + " nor " + tlssecret.PrivateKey)
 
-// ReadContents parses the data of a Secret. If a part is invalid, the methods of the result return an error that is
-// worded for the owner of the Secret.
+// ReadContents parses the data of a Secret. If the value of a key is invalid, the methods of the result that need this
+// value return an error. The error messages are meant for the owner of the Secret.
 func ReadContents(data map[string][]byte) *Contents {
 	c := &Contents{pairErr: errNoPair}
 	if c.trustErr = c.readTrust(data); c.trustErr != nil {
@@ -121,8 +122,9 @@ func (c *Contents) readTrust(data map[string][]byte) error {
 	return err
 }
 
-// pools separates the certificates in ca.crt whose issuer is not in ca.crt from the others, because only the
-// certificates between the client's certificate and such a top certificate count towards the verification depth.
+// pools sorts the certificates of ca.crt into tops, whose issuer is not in ca.crt, and inner. They are separated
+// because the verification depth is the number of certificates between the client's certificate and a certificate in
+// tops.
 func (c *Contents) pools() {
 	c.everything, c.tops, c.inner = x509.NewCertPool(), x509.NewCertPool(), x509.NewCertPool()
 	names := make(map[string][]*x509.Certificate, len(c.authorities))

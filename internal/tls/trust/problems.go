@@ -14,7 +14,8 @@ import (
 	tlssecret "github.com/k8singress/k8singress/internal/tls/secret"
 )
 
-// Problems returns a verdict for each object that refers to a Secret that lacks required contents or has invalid ones.
+// Problems returns the problems of Secrets to report to users, as one Verdict for each object that refers to such a
+// Secret. A Secret has a problem if it does not exist, or if required contents are missing or invalid.
 func (s *Store) Problems() []*report.Verdict {
 	now := time.Now()
 	s.checked = now
@@ -30,8 +31,8 @@ func (s *Store) Problems() []*report.Verdict {
 	return all
 }
 
-// byOrigin groups the references to an authority that come from the same field of the same object. The references in a
-// group only differ in their user. The groups are sorted by object and field.
+// byOrigin groups the references to a Secret: a group contains the references from the same field of the same object,
+// which only differ in what uses the Secret (reference.user). The groups are sorted by object and field.
 func (s *Store) byOrigin(e *entry) [][]*reference {
 	var refs []*reference
 	for user := range e.users {
@@ -64,11 +65,11 @@ func usersOf(refs []*reference) string {
 	return report.List(names, len(names), report.MaxListed)
 }
 
-// problemAdder adds a problem to the verdict that is being built.
+// problemAdder is a function that adds a problem to the report for an object.
 type problemAdder func(severity report.Severity, reason report.Reason, format string, args ...any)
 
-// check returns the problems of the Secret for a group of references. ref is the first reference of the group, and
-// names lists the users of all references in the group.
+// check returns the problems of a Secret to report for one group of references to the Secret. ref is the first
+// reference in the group. names lists what uses the Secret, for all references in the group.
 func (e *entry) check(ref *reference, names string, now time.Time) []report.Problem {
 	var found []report.Problem
 	add := func(severity report.Severity, reason report.Reason, format string, args ...any) {
@@ -93,7 +94,7 @@ func (e *entry) check(ref *reference, names string, now time.Time) []report.Prob
 	return found
 }
 
-// checkPair adds the problems of tls.crt and tls.key, unless the reference does not use them.
+// checkPair adds the problems of tls.crt and tls.key. It does nothing if the reference does not need these keys.
 func (e *entry) checkPair(ref *reference, names string, now time.Time, add problemAdder) {
 	if !ref.pair && !ref.client {
 		return
@@ -105,7 +106,7 @@ func (e *entry) checkPair(ref *reference, names string, now time.Time, add probl
 	}
 	switch {
 	case !ref.pair && ref.ca && errors.Is(err, errNoPair):
-		// Only ca.crt is required, and its problems have already been added.
+		// Only ca.crt is required here, so it is not a problem that tls.crt and tls.key are missing.
 	case err != nil:
 		add(report.Error, report.InvalidTLSSecret, ": %v; %s for %s until it is fixed", err, ref.effect, names)
 	case pair != nil:
@@ -156,8 +157,8 @@ func addExpiry(cert *x509.Certificate, now time.Time, key, effect string, add pr
 	}
 }
 
-// Stale reports whether a validity period has started or ended since the last call of Problems, so that Problems would
-// return a different result now.
+// Stale reports whether the validity period of a certificate or a revocation list has started or ended since the last
+// call of Problems. Problems must then be called again, because its result has changed.
 func (s *Store) Stale() bool {
 	if s.checked.IsZero() {
 		return false
@@ -172,8 +173,8 @@ func (s *Store) Stale() bool {
 	return false
 }
 
-// turned reports whether the validity period of a certificate or a revocation list started or ended at a time for which
-// passed returns true.
+// turned calls passed with the start and the end of the validity periods of all certificates and revocation lists. It
+// returns true if passed returns true for any of these times.
 func (c *Contents) turned(passed func(time.Time) bool) bool {
 	certificates := c.authorities
 	if c.pair != nil {

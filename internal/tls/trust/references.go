@@ -13,24 +13,25 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
-// reference is one use of a Secret in the configuration, except as the certificate of a host. It is comparable.
+// reference describes that the configuration refers to a Secret, for any purpose except the certificate of a host. It
+// is comparable.
 type reference struct {
 	secret ir.Name
-	// origin is the object that names the Secret, and field is the field of the object that contains the name. For a
-	// reference without an origin, no verdict is created.
+	// origin is the object that refers to the Secret, and field is the field of the object that contains the name of
+	// the Secret. If origin is empty, problems of the Secret are not reported for this reference.
 	origin ir.Ref
 	field  string
-	// ca means that ca.crt is required. pair means that tls.crt and tls.key are required. client means that tls.crt and
-	// tls.key are used as a client certificate if they are present: they must then be valid, and the Secret must
-	// contain either ca.crt or both of them.
+	// ca is true if ca.crt is required. pair is true if tls.crt and tls.key are required. client is true if tls.crt and
+	// tls.key, if present, are used as a client certificate: they must then be valid, and they are required if the
+	// Secret does not contain ca.crt.
 	ca, pair, client bool
-	// user is what uses the Secret, such as a host. effect describes what happens while the Secret is invalid, such as
-	// "every request gets 403". Messages contain both.
+	// user says what uses the Secret, such as the name of a host. effect says what happens while the Secret is invalid,
+	// such as "every request gets 403". Both are parts of error messages.
 	user, effect string
 }
 
-// references yields a name for each changed host, listener group, backend and port, together with its references. The
-// references are nil if it uses no Secret.
+// references yields each host, listener group, backend and port that has changed, with its references to Secrets. The
+// string identifies it, such as "host example.com". If it refers to no Secret, the references are nil.
 func references(d *document.Delta) iter.Seq2[string, []*reference] {
 	return func(yield func(string, []*reference) bool) {
 		for name, h := range d.Hosts {
@@ -78,7 +79,7 @@ func ofHost(name string, h *document.Host) []*reference {
 		next := ofBackendTLS(t, "every request gets 502")
 		next.origin, next.field, next.user = ir.ParseRef(r.Origin),
 			report.AnnotationField(report.BackendTLSSecret), user
-		// An Ingress usually has several routes that refer to the same Secret.
+		// Several routes of an Ingress usually refer to the same Secret, so add the same reference only once.
 		if !slices.ContainsFunc(all, func(known *reference) bool { return *known == *next }) {
 			all = append(all, next)
 		}
@@ -96,8 +97,8 @@ func ofGroup(g *document.ListenerGroup) (all []*reference) {
 	return all
 }
 
-// ofBackend returns the reference from the backend's health check. It has no origin, because problems of the Secret are
-// already reported for the routes of the backend.
+// ofBackend returns the reference to the Secret of the backend's health check. It sets no origin, because the problems
+// of this Secret are already reported for the routes of the backend.
 func ofBackend(id string, b *document.Backend) []*reference {
 	if b == nil || b.LoadBalancing == nil || b.LoadBalancing.HealthCheck == nil ||
 		b.LoadBalancing.HealthCheck.Secured.Secret.IsZero() {
@@ -124,9 +125,10 @@ func ofPort(name string, p *document.Port) []*reference {
 	return all
 }
 
-// at sets the origin, the field and the user of a reference from a port. If a Service defines the port, the field is
-// the Service's annotation. If a ConfigMap defines the port, the field is the key of the ConfigMap, and the user
-// includes the annotation, which is on another object.
+// The method at sets which object, field and user a reference from a TCP port has, and returns the reference. If a
+// Service defines the port, the field is the annotation of the Service. If a ConfigMap defines the port, the field is
+// the key in the ConfigMap; the user then also names the annotation, which belongs to the Service and not to the
+// ConfigMap.
 func (r *reference) at(p *document.Port, name, annotation string) *reference {
 	r.origin, r.user = p.Origin, "port "+name
 	if p.Origin.Kind == kinds.Service {

@@ -21,7 +21,7 @@ type revocations struct {
 	serials map[string]struct{}
 }
 
-// The errors of a verification that fails because of a certificate revocation list.
+// The errors that VerifyClient or a handshake with an endpoint returns because of a certificate revocation list.
 var (
 	errRevoked     = errors.New("certificate revoked")
 	errNoList      = errors.New("unable to get certificate CRL")
@@ -77,7 +77,8 @@ func readRevocation(der []byte, authorities []*x509.Certificate) (*revocations, 
 	return r, nil
 }
 
-// of reports whether the list was issued by the issuer: the names match, and the signature is valid.
+// The method of reports whether the certificate issuer has issued the revocation list: the names match, and the
+// signature of the list is valid.
 func (r *revocations) of(issuer *x509.Certificate) bool {
 	if !bytes.Equal(r.list.RawIssuer, issuer.RawSubject) {
 		return false
@@ -86,8 +87,8 @@ func (r *revocations) of(issuer *x509.Certificate) bool {
 }
 
 // revoked checks each certificate of a chain, except the last, against the revocation lists of its issuer. It returns
-// an error if a certificate is revoked, or if no valid list of its issuer exists. The result may change at the end of a
-// list's validity period; if this is before *until, revoked sets *until to this time.
+// an error if a certificate is revoked, or if its issuer has no valid list. When the validity period of a list ends,
+// the result may change: if this is before *until, revoked sets *until to the end of the period.
 func (c *Contents) revoked(chain []*x509.Certificate, now time.Time, until *time.Time) error {
 	if len(c.lists) == 0 {
 		return nil
@@ -122,7 +123,7 @@ func (c *Contents) checkLists(cert, issuer *x509.Certificate, now time.Time, unt
 	return result
 }
 
-// at returns an error if the list is not valid at the given time.
+// The method at returns an error if the revocation list is not valid at the time now.
 func (r *revocations) at(now time.Time) error {
 	switch {
 	case now.Before(r.list.ThisUpdate):

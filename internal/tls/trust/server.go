@@ -14,11 +14,11 @@ import (
 	tlssecret "github.com/k8singress/k8singress/internal/tls/secret"
 )
 
-// ClientConfig returns the TLS configuration for connections to endpoints. The caller adds the application protocols
-// (ALPN). If ClientConfig returns an error, the Secret is invalid, and nothing may be sent to the endpoint. A caller
-// that keeps the result must call ClientConfig again when Authority.Contents returns a new value. It must then also
-// drop the TLS sessions and connections that were made with the old configuration, because they may use an old client
-// certificate, or trust a server that is no longer trusted.
+// ClientConfig returns the TLS configuration for connections to endpoints. The caller must add the application
+// protocols (ALPN). If ClientConfig returns an error, the Secret is invalid, and the caller must not send anything to
+// the endpoint. If the caller keeps the result, it must call ClientConfig again when Authority.Contents returns a new
+// value. It must then also close the connections, and drop the TLS sessions, that were created with the old
+// configuration: they may use an outdated client certificate, or trust a server that is no longer trusted.
 func (c *Contents) ClientConfig(o *ir.BackendTLS) (*tls.Config, error) {
 	// Check ca.crt first: if the Secret is used only for verification, the missing tls.crt is not the problem to
 	// report.
@@ -30,8 +30,9 @@ func (c *Contents) ClientConfig(o *ir.BackendTLS) (*tls.Config, error) {
 		return nil, err
 	}
 	config := &tls.Config{
-		// VerifyConnection below replaces the verification of crypto/tls. It is also called for resumed sessions.
-		// crypto/tls does not support a verification depth, revocation lists, or common names.
+		// crypto/tls supports neither a verification depth, nor revocation lists, nor common names. So disable its
+		// verification, and verify the certificate in VerifyConnection below, which is also called for resumed
+		// sessions.
 		InsecureSkipVerify: true,
 		MinVersion:         version(o.MinVersion), MaxVersion: version(o.MaxVersion), CipherSuites: suites(o.Ciphers),
 		ClientSessionCache: tls.NewLRUClientSessionCache(0),
@@ -51,8 +52,8 @@ func (c *Contents) ClientConfig(o *ir.BackendTLS) (*tls.Config, error) {
 	return config, nil
 }
 
-// pairForServers returns the client certificate for connections to servers. It returns nil without an error if the
-// Secret contains only ca.crt.
+// pairForServers returns the client certificate to send to servers. It returns nil, without an error, if the Secret
+// contains only ca.crt and thus no client certificate.
 func (c *Contents) pairForServers() (*tls.Certificate, error) {
 	if errors.Is(c.pairErr, errNoPair) && c.trustErr == nil {
 		return nil, nil
@@ -60,9 +61,9 @@ func (c *Contents) pairForServers() (*tls.Certificate, error) {
 	return c.Pair()
 }
 
-// verifyServer verifies the certificate chain that a server sent; the server's own certificate comes first. It returns
-// an error unless the chain leads to a certificate in ca.crt, within the verification depth, and the server's
-// certificate covers name.
+// verifyServer verifies the certificate chain that a server has sent, in which the server's own certificate comes
+// first. It returns an error if the server's certificate does not cover name, or if the chain does not lead to a
+// certificate in ca.crt within the verification depth.
 func (c *Contents) verifyServer(chain []*x509.Certificate, name string, depth int, now time.Time) error {
 	if len(chain) == 0 {
 		return errors.New("the endpoint sends no certificate")
@@ -96,8 +97,8 @@ func isFor(leaf *x509.Certificate, name string) bool {
 	return tlssecret.NamesOf(leaf).Cover(name)
 }
 
-// version returns the number of the named TLS version. If the name is unknown, it returns zero, which selects the
-// default of crypto/tls.
+// version returns the number of a TLS version, given its name. It returns zero if the name is unknown; crypto/tls then
+// uses its default version.
 func version(name string) uint16 {
 	if i := slices.Index(ir.TLSVersions, name); i >= 0 {
 		return tls.VersionTLS10 + uint16(i)
@@ -105,8 +106,8 @@ func version(name string) uint16 {
 	return 0
 }
 
-// suites returns the IDs of the named cipher suites. If there are none, it returns nil, which selects the defaults of
-// crypto/tls.
+// suites returns the IDs of cipher suites, given their names. It returns nil if no name is known; crypto/tls then uses
+// its default cipher suites.
 func suites(names string) []uint16 {
 	var ids []uint16
 	for _, suite := range slices.Concat(tls.CipherSuites(), tls.InsecureCipherSuites()) {

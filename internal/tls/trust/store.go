@@ -12,13 +12,14 @@ import (
 	tlssecret "github.com/k8singress/k8singress/internal/tls/secret"
 )
 
-// Store holds the certificate authorities that the configuration refers to. The method Authority is safe for concurrent
-// use; all other methods must be called from a single goroutine.
+// Store holds an Authority for each Secret with CA certificates or a client certificate that the configuration refers
+// to. The method Authority is safe for concurrent use; all other methods must be called from a single goroutine.
 type Store struct {
 	// mu guards authorities, because the method Authority may be called from any goroutine.
 	mu          sync.RWMutex
 	authorities map[ir.Name]*entry
-	// references maps the name of each host, listener group, backend and port to its references.
+	// references holds the references to Secrets. The key identifies the host, listener group, backend or port that
+	// refers to them, such as "host example.com".
 	references map[string][]*reference
 	// checked is the time of the last call of Problems.
 	checked time.Time
@@ -26,10 +27,10 @@ type Store struct {
 	changed func(secret ir.Name)
 }
 
-// entry is an Authority, together with the data that only the Store needs.
+// entry is the Authority of a Secret, with additional data that only the Store uses.
 type entry struct {
 	*Authority
-	// users holds the names of the hosts, listener groups, backends and ports that refer to the authority.
+	// users identifies the hosts, listener groups, backends and ports that refer to the Secret, as in Store.references.
 	users  map[string]struct{}
 	parsed bool
 	sum    [sha256.Size]byte
@@ -40,14 +41,14 @@ func NewStore() *Store {
 	return &Store{authorities: map[ir.Name]*entry{}, references: map[string][]*reference{}}
 }
 
-// OnChange sets the function that is called with the name of a Secret after the contents of its Authority have changed.
-// f runs on the goroutine that changes the store.
+// OnChange sets a function that is called with the name of a Secret after the contents of its Authority have changed. f
+// is called on the goroutine that has called SetSecret.
 func (s *Store) OnChange(f func(secret ir.Name)) { s.changed = f }
 
-// Update updates the references to Secrets from the changed parts of the configuration. It returns the Secrets that no
-// part referred to before. Until SetSecret sets their contents, every verification with them fails, so call Update
-// before the changes take effect. A Secret without references is removed from the store; its Authority keeps its last
-// contents.
+// Update applies a configuration change to the references to Secrets. It returns the Secrets to which the configuration
+// did not refer before. All verifications with such a Secret fail until SetSecret is called for it, so Update must be
+// called before the new configuration is used. If the configuration no longer refers to a Secret, the Secret is removed
+// from the store, but its Authority can still be used with its last contents.
 func (s *Store) Update(d *document.Delta) (added []ir.Name) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,8 +83,9 @@ func (s *Store) refer(user string, ref *reference) (added bool) {
 	return added
 }
 
-// Authority returns the authority of a Secret. If the configuration does not refer to the Secret, every verification
-// with the result fails, even if the configuration refers to the Secret later.
+// Authority returns the Authority of a Secret. If the configuration does not refer to the Secret, all verifications
+// with the result fail. They still fail if the configuration refers to the Secret later: call Authority again in this
+// case.
 func (s *Store) Authority(secret ir.Name) *Authority {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

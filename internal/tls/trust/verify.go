@@ -11,10 +11,10 @@ import (
 // refusalTime is how long the result of a failed verification may be cached.
 const refusalTime = 10 * time.Second
 
-// VerifyClient verifies the certificate chain that a client sent; the client's own certificate comes first. It returns
-// an error unless the chain leads to a certificate in ca.crt, with at most depth certificates in between, and no
-// certificate is revoked. For the same Contents, the result may be cached until the returned time. The error message is
-// short, because backends receive it, and uses the wording of OpenSSL where possible.
+// VerifyClient verifies the certificate chain that a client has sent, in which the client's own certificate comes
+// first. It returns an error if the chain does not lead to a certificate in ca.crt, with at most depth certificates in
+// between, or if a certificate is revoked. For the same Contents, the result may be cached until the returned time.
+// Error messages are short, because they are sent to backends, and are worded as in OpenSSL where possible.
 func (c *Contents) VerifyClient(chain []*x509.Certificate, depth int, now time.Time) (until time.Time, err error) {
 	if c.trustErr != nil {
 		return now.Add(refusalTime), c.trustErr
@@ -29,8 +29,8 @@ func (c *Contents) VerifyClient(chain []*x509.Certificate, depth int, now time.T
 	return until, nil
 }
 
-// ErrIssuer means that the certificate's issuer is unknown: no certificate in ca.crt has issued it or has the name of
-// its issuer. The certificate has no other error.
+// ErrIssuer means that the issuer of the client's certificate is unknown: ca.crt contains no certificate that has
+// issued it, or that has the name of its issuer. The certificate is otherwise valid.
 var ErrIssuer = errors.New("unable to verify the first certificate")
 
 var (
@@ -70,9 +70,10 @@ func (c *Contents) verify(chain []*x509.Certificate, usage x509.ExtKeyUsage, dep
 // maxSignatures is the maximum number of signatures to check for one chain, as in crypto/x509.
 const maxSignatures = 100
 
-// unknown reports whether a chain ends at a certificate whose issuer is unknown: neither ca.crt nor the chain contains
-// a certificate with the issuer's name. All signatures up to there must be valid. A certificate that falsely claims an
-// issuer in ca.crt does not count as having an unknown issuer, because backends must not see its data.
+// unknown reports whether the issuer of a chain is unknown. This means that the chain ends at a certificate for whose
+// issuer there is no certificate, neither in ca.crt nor in the chain, and that all signatures up to this certificate
+// are valid. If a certificate falsely names an issuer that is in ca.crt, unknown returns false, because backends must
+// not receive the data of such a certificate.
 func (c *Contents) unknown(chain []*x509.Certificate) bool {
 	cert, left := chain[0], maxSignatures
 	others := slices.Concat(c.authorities, chain[1:])
@@ -110,7 +111,7 @@ func end(chain []*x509.Certificate) time.Time {
 	return until
 }
 
-// worded returns the error defined above that corresponds to an error of crypto/x509.
+// worded returns the error of this package, such as ErrIssuer, that corresponds to an error of crypto/x509.
 func worded(err error, leaf *x509.Certificate, now time.Time) error {
 	var unknown x509.UnknownAuthorityError
 	var invalid x509.CertificateInvalidError
