@@ -1,5 +1,6 @@
-// Package lint finds problems in manifests that the translation alone cannot report, because they depend on the options
-// of the controller: TCP and UDP ports that no option opens, and problems that cannot be checked without a Caddyfile.
+// Package lint finds problems in manifests that package translate does not report. They depend on the options of the
+// controller, which are unknown without a Caddyfile. One example is a ConfigMap with TCP and UDP ports that no option
+// opens.
 package lint
 
 import (
@@ -19,8 +20,8 @@ import (
 )
 
 // UnopenedPorts returns a verdict for each ConfigMap that seems to define TCP or UDP ports, but is not used, because
-// neither tcp_services nor udp_services refers to it. No other verdict would mention these ports. If options is nil,
-// because there is no Caddyfile, the verdicts say that the ConfigMaps were not checked.
+// neither tcp_services nor udp_services refers to it. If options is nil, because there is no Caddyfile, the verdicts
+// say that the ConfigMaps were not checked.
 func UnopenedPorts(s *snapshot.Snapshot, options *settings.Config) []*report.Verdict {
 	var verdicts []*report.Verdict
 	for c := range snapshot.Of[*corev1.ConfigMap](s).All() {
@@ -76,8 +77,8 @@ const (
 	udpOption = "udp_services"
 )
 
-// portOption reports whether a ConfigMap seems to define ports, judging by its name or its entries. option is the
-// option that would open them, or "" if the name of the ConfigMap does not contain the protocol.
+// portOption reports whether a ConfigMap seems to define TCP or UDP ports, judging by its name or its entries. option
+// is the option that would open the ports, or "" if the name of the ConfigMap does not show which option that is.
 func portOption(c *corev1.ConfigMap) (option string, seems bool) {
 	switch c.Name {
 	case "tcp-services":
@@ -100,8 +101,8 @@ func portOption(c *corev1.ConfigMap) (option string, seems bool) {
 	return "", false
 }
 
-// WithoutOptions returns verdicts in which each problem that depends on an option is replaced by the message that it
-// was not checked. It is used if there is no Caddyfile, so that the options are unknown.
+// WithoutOptions returns a copy of the verdicts for the case that there is no Caddyfile, so that the options are
+// unknown. Each problem that depends on an option is replaced by a message that this was not checked.
 func WithoutOptions(verdicts []*report.Verdict) []*report.Verdict {
 	verdicts = slices.Clone(verdicts)
 	for i, v := range verdicts {
@@ -122,7 +123,8 @@ func WithoutOptions(verdicts []*report.Verdict) []*report.Verdict {
 	return verdicts
 }
 
-// decidedBy returns the option on which a problem depends, or "" if it depends on no option.
+// decidedBy returns the option that decides whether a problem occurs, or "" if the problem does not depend on an
+// option.
 func decidedBy(p report.Problem) string {
 	switch {
 	case p.Reason == report.AddressNotAllowed:
