@@ -38,7 +38,8 @@ type Owner struct {
 // Is reports whether the given namespace is the owner.
 func (o Owner) Is(namespace string) bool { return o.By != nil && o.Namespace == namespace }
 
-// Same reports whether both owners own the host because of the same object, and the object has the same age.
+// Same reports whether both owners own their host because of the same object. It returns false if the object has a
+// different age, because it was deleted and created again.
 func (o Owner) Same(other Owner) bool {
 	if o.By == nil || other.By == nil {
 		return o.By == other.By
@@ -46,9 +47,9 @@ func (o Owner) Same(other Owner) bool {
 	return snapshot.RefOf(o.By) == snapshot.RefOf(other.By) && snapshot.Older(o.By, other.By) == 0
 }
 
-// Of returns the owner of a host: the namespace of the oldest object that claims the host. Namespaces that may not own
-// the host are skipped. above is the owner of the wildcard that covers the host; if p.Exclusive is true, it also claims
-// the host.
+// Of returns the owner of a host: the namespace of the oldest object that claims the host. Namespaces that are not
+// allowed to own the host are skipped. above is the owner of the wildcard that covers the host. If p.Exclusive is true,
+// this owner also claims the host.
 func (p *Policy) Of(host string, claims iter.Seq[kinds.Object], above Owner) Owner {
 	var oldest kinds.Object
 	if p.Exclusive && above.By != nil && p.Admits(host, above.Namespace) {
