@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// rule says when a directive is harmless.
+// rule specifies under which conditions a directive is harmless.
 type rule struct {
 	// args reports whether the directive is harmless with the given arguments. If it is nil, all arguments are
 	// harmless.
@@ -16,8 +16,8 @@ type rule struct {
 	block bool
 }
 
-// harmless lists the directives that do not decide whether a request is accepted and do not change what a backend
-// receives. All other directives may restrict access.
+// harmless maps the names of directives to rules. A directive is harmless if it does not decide whether a request is
+// accepted, and does not change what a backend receives. All directives that are not in the map may restrict access.
 var harmless = map[string]rule{
 	"proxy_set_header": {args: forwardedHeader}, "grpc_set_header": {args: forwardedHeader},
 	"map": {block: true}, "map_hash_bucket_size": {}, "map_hash_max_size": {},
@@ -88,8 +88,8 @@ var instead = map[string]string{
 	"sub_filter": "use a handler chain",
 }
 
-// Harmless returns nil if nginx configuration contains only harmless directives. Otherwise it returns an error that
-// contains the first directive that is not harmless. Empty text is harmless, and so are comments.
+// Harmless returns an error if nginx configuration contains a directive that is not harmless. The error contains the
+// first such directive. Comments are harmless, and so is empty text.
 func Harmless(text string) error {
 	directives, err := Parse(text)
 	if err != nil {
