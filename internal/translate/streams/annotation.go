@@ -90,8 +90,8 @@ type Settings struct {
 
 	// given is true if the Service has at least one annotation that is in Table.
 	given bool
-	// tls and backend hold the values of single TLS annotations. finishTLS derives the settings from them. The Secrets
-	// are in the namespace of the Service.
+	// tls and backend hold the parsed values of single TLS annotations, from which finishTLS derives the final
+	// settings. The Secrets are in the namespace of the Service.
 	tls     ir.StreamTLS
 	backend ir.BackendTLS
 	overTLS bool

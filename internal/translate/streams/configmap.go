@@ -51,8 +51,8 @@ func dataField(key string) string { return "data[" + key + "]" }
 
 func upper(protocol ir.Protocol) string { return strings.ToUpper(string(protocol)) }
 
-// byNumber sorts ports by their digits without leading zeros. If two keys differ only in leading zeros, the key with
-// fewer zeros comes first, so that an entry with zeros does not replace a valid entry.
+// byNumber compares the keys of a ConfigMap, which are ports, without their leading zeros. If two keys differ only in
+// leading zeros, the key with fewer zeros comes first, so that the valid key without zeros takes precedence.
 func byNumber(a, b string) int {
 	return cmp.Or(cmp.Compare(strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")), cmp.Compare(len(a), len(b)))
 }
@@ -111,7 +111,7 @@ func IsEntry(key, value string) bool {
 	return p == nil
 }
 
-// form returns the required format of a ConfigMap value, for messages.
+// form returns a description of the required format of a ConfigMap value, for use in messages.
 func form(protocol ir.Protocol) string {
 	if protocol == ir.UDP {
 		return "namespace/service:port"

@@ -53,7 +53,7 @@ func (r *reading) service(object *corev1.Service) *service {
 		s.settings.Closed = true
 		problems = append(problems, *p)
 	}
-	// This is the only verdict for the Service, so there is no need to search for an existing one.
+	// No other verdict for the Service can exist, so do not search for one.
 	s.verdict = &report.Verdict{Object: ref, Problems: problems}
 	r.result.Verdicts = append(r.result.Verdicts, s.verdict)
 	for secret := range s.settings.secrets() {
@@ -133,7 +133,8 @@ func (r *reading) selected(namespace string) bool {
 	return (ok || o.Folder) && o.Selector.Matches(all)
 }
 
-// ports opens the ports in list, which come from the annotation row of the Service s.
+// ports opens the ports in list, which is the parsed value of an annotation of the Service s. row describes this
+// annotation.
 func (r *reading) ports(s *service, row *Annotation, protocol ir.Protocol, list []Listed) {
 	of := snapshot.RefOf(s.object)
 	for _, listed := range list {
@@ -167,7 +168,8 @@ func tooManyPorts(namespace string, at place, most int) *report.Problem {
 		namespace, most)}
 }
 
-// say adds a problem to the verdict of the Service, unless the verdict already contains it.
+// say adds a problem to the verdict, which is the reported status of the Service. It does nothing if the verdict
+// already contains the problem.
 func (s *service) say(p *report.Problem) {
 	if !slices.Contains(s.verdict.Problems, *p) {
 		s.verdict.Problems = append(s.verdict.Problems, *p)

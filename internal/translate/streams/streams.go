@@ -83,7 +83,7 @@ type reading struct {
 	snapshot *snapshot.Snapshot
 	options  Options
 	result   *Result
-	// owners maps ports to the objects that define them, even if the port stays closed.
+	// owners maps each port to the object that was the first to define it, even if the port stays closed.
 	owners map[place]owner
 	// opened maps namespaces to the number of ports that their Services opened.
 	opened map[string]int
@@ -93,7 +93,7 @@ type reading struct {
 	find func(*snapshot.Snapshot, ir.Ref, string, ir.Protocol, backends.Options) (*ir.Backend, *report.Problem)
 }
 
-// place is a port together with its protocol. Only one object can own it.
+// place is a port number together with its protocol. Only one object can own it.
 type place struct {
 	protocol ir.Protocol
 	port     uint16
@@ -127,7 +127,7 @@ func Compare(a, b *ir.StreamRoute) int {
 	return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
 }
 
-// wish is a request of an object to open a port.
+// wish is the definition of a port that an object asks to open.
 type wish struct {
 	place
 	// service is the Service to which the port forwards. target is the number or the name of the Service port.
@@ -141,7 +141,7 @@ type wish struct {
 	sendProxy   ir.ProxyVersion
 }
 
-// take records an object as the owner of the port in w. It returns a problem if the port already has another owner.
+// take records an object as the owner of the port in w, if the port has no owner yet. Otherwise it returns a problem.
 func (r *reading) take(w *wish, of ir.Ref) *report.Problem {
 	for _, p := range r.options.Reserved {
 		if p.Protocol == w.protocol && p.Port == w.port {
@@ -196,7 +196,7 @@ func (s *Settings) onlyTCP() bool {
 	return s.TLS != nil || s.BackendTLS != nil || s.AcceptProxy || s.SendProxy != "" || len(s.Trusted) > 0
 }
 
-// tcp sets those settings of a route that apply only to TCP.
+// Settings.tcp sets the fields of a route that apply only to TCP.
 func (s *Settings) tcp(route *ir.StreamRoute, w *wish) {
 	route.Policy.Responses = 0
 	route.SendProxy = cmp.Or(s.SendProxy, w.sendProxy)
@@ -235,8 +235,8 @@ func (r *reading) backend(w *wish) (*ir.Backend, *report.Problem) {
 
 func (r *reading) depend(on ir.Ref) { r.result.Refs = append(r.result.Refs, on) }
 
-// verdict returns the verdict for an object, and creates it if it does not exist yet. It may exist, because both
-// options may refer to the same ConfigMap.
+// verdict returns the verdict for an object, and creates it if it does not exist yet. A verdict for a ConfigMap may
+// already exist, because both tcp_services and udp_services may refer to it.
 func (r *reading) verdict(ref ir.Ref) *report.Verdict {
 	for _, v := range r.result.Verdicts {
 		if v.Object == ref {
