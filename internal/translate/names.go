@@ -12,13 +12,13 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/ingress"
 )
 
-// names tracks the aliases of hosts.
+// names tracks which aliases hosts request, and which host gets each alias.
 type names struct {
-	// wanted maps aliases to the hosts that request them. given maps aliases to the result of Resolve, which decides
-	// which host gets the alias.
+	// wanted maps each alias to the hosts that request it. given maps each alias to the result of hosts.Naming.Resolve,
+	// which decides which host gets the alias.
 	wanted map[string]set[string]
 	given  map[string]*hosts.Named
-	// touched contains the aliases that must be resolved again.
+	// touched contains the aliases for which Resolve must be called again.
 	touched set[string]
 }
 
@@ -26,8 +26,8 @@ func newNames() *names {
 	return &names{wanted: map[string]set[string]{}, given: map[string]*hosts.Named{}, touched: set[string]{}}
 }
 
-// note updates n.wanted after a host was merged again. old and next are the merge results before and after. old may be
-// nil.
+// note updates n.wanted and n.touched after a host was merged again. old and next are the previous and the new merge
+// result of the host. old may be nil.
 func (n *names) note(host string, old, next *hosts.Merged) {
 	if old != nil {
 		for _, name := range old.Names {
@@ -54,7 +54,8 @@ func (n *names) namespace(host string) string {
 	return ""
 }
 
-// of returns the result for the alias whose certificate must be valid for host, or nil if there is no such alias.
+// names.of returns the result of Resolve for the alias whose certificate must be valid for host, or nil if there is no
+// such alias.
 func (n *names) of(host string) *hosts.Named {
 	switch {
 	case strings.HasPrefix(host, "*."):
@@ -65,8 +66,8 @@ func (n *names) of(host string) *hosts.Named {
 	return n.given[host]
 }
 
-// around adds the aliases that a change of hosts may affect to n.touched: aliases that are also the name of a changed
-// host, and aliases that are covered by a changed wildcard or by the host "".
+// around adds to n.touched the aliases that may be affected by the changed hosts: aliases that are also the name of a
+// changed host, and aliases that are covered by a changed wildcard or by the host "".
 func (n *names) around(c *change) {
 	if len(n.wanted) == 0 {
 		return
@@ -90,9 +91,9 @@ func (n *names) around(c *change) {
 	}
 }
 
-// giveNames decides again which hosts get the aliases in t.names.touched. All hosts must have been merged before. If an
-// alias now belongs to another namespace, the host with the same name is merged again, because its certificate depends
-// on this.
+// giveNames calls Resolve again for the aliases in t.names.touched. All changed hosts must have been merged before. If
+// an alias now belongs to another namespace and a host has the same name as the alias, this host is merged again,
+// because its certificate depends on the namespace.
 func (t *Translator) giveNames(c *change) {
 	t.names.around(c)
 	naming := &hosts.Naming{
@@ -114,8 +115,8 @@ func (t *Translator) giveNames(c *change) {
 	}
 }
 
-// mergeNamed merges a host again after the namespace that uses it as an alias has changed. If the host is a wildcard,
-// the hosts below it are also merged again if necessary.
+// mergeNamed merges a host again after the namespace that uses the host's name as an alias has changed. If the host is
+// a wildcard, the hosts below it are also merged again if necessary.
 func (t *Translator) mergeNamed(c *change, host string) {
 	before := t.merged[host]
 	t.mergeHost(c, host)

@@ -12,8 +12,8 @@ import (
 )
 
 // noteBelow updates the number of rules that a namespace has for hosts below a wildcard. It adds 1 if r is the current
-// result of an Ingress, and subtracts 1 if r is an outdated result. If the number becomes zero or was zero, the
-// wildcard must be merged again, because a namespace without such rules cannot provide a certificate for the wildcard.
+// result of an Ingress, and subtracts 1 if r is an outdated result. A namespace can only provide a certificate for the
+// wildcard if the number is not zero. So if the number changes from or to zero, the wildcard must be merged again.
 func (t *Translator) noteBelow(c *change, host string, r *ingress.Result) {
 	wildcard := hosts.WildcardOf(host)
 	if wildcard == "" || r.Canary != nil {
@@ -40,7 +40,8 @@ func (t *Translator) noteBelow(c *change, host string, r *ingress.Result) {
 	}
 }
 
-// around returns the context that is needed to merge a host. The wildcard above the host must have been merged before.
+// around returns the information about related hosts that is needed to merge a host. The wildcard that covers the host
+// must have been merged before.
 func (t *Translator) around(host string) *hosts.HostContext {
 	s := &hosts.HostContext{Policy: t.options.Ownership, NamedBy: t.names.namespace(host)}
 	if strings.HasPrefix(host, "*.") {
@@ -85,8 +86,8 @@ func (t *Translator) mergeHosts(c *change) {
 	}
 }
 
-// touchBelow adds all hosts below the given wildcards to the changed hosts. It iterates over all hosts, which is
-// acceptable because it is rarely necessary.
+// touchBelow adds all hosts below the given wildcards to c.hosts. It iterates over all hosts. This is acceptable,
+// because wildcards rarely change.
 func (t *Translator) touchBelow(c *change, wildcards set[string]) {
 	if len(wildcards) == 0 {
 		return

@@ -12,13 +12,13 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/hosts"
 )
 
-// patterns tracks the total size of the regular expressions in each namespace. If the size exceeds the limit, the
-// regular expressions of the youngest Ingresses are rejected.
+// patterns tracks the total size of the regular expressions in each namespace. If the total size exceeds the limit, the
+// regular expressions of the youngest Ingresses of the namespace are rejected.
 type patterns struct {
 	// most is the maximum total size in one namespace.
 	most       int
 	namespaces map[string]*namespacePatterns
-	// changed is the set of namespaces whose sizes have changed since bound was called last.
+	// changed is the set of namespaces whose total sizes have changed since bound was last called.
 	changed set[string]
 }
 
@@ -32,8 +32,8 @@ func newPatterns(most int) *patterns {
 	return &patterns{most: most, namespaces: map[string]*namespacePatterns{}, changed: set[string]{}}
 }
 
-// count adds size to the size of an Ingress. The size must include rejected regular expressions, so that bound can
-// apply the limit in one pass.
+// count adds size, which may be negative, to the total size of the regular expressions of an Ingress. Rejected regular
+// expressions must be included, so that bound can apply the limit in one pass.
 func (p *patterns) count(ref ir.Ref, size int) {
 	if size == 0 {
 		return
@@ -65,8 +65,8 @@ func (p *patterns) refuses(ref ir.Ref) bool {
 	return refused
 }
 
-// contribution returns the contribution of an Ingress to its hosts. If the regular expressions of the Ingress are
-// rejected, they are not included.
+// contribution returns the Contribution of an Ingress, which is merged into its hosts. If the regular expressions of
+// the Ingress are rejected, it returns a Contribution without them.
 func (t *Translator) contribution(ref ir.Ref) *hosts.Contribution {
 	c := &t.results[ref].Contribution
 	switch {
@@ -78,8 +78,8 @@ func (t *Translator) contribution(ref ir.Ref) *hosts.Contribution {
 	return c
 }
 
-// boundPatterns applies the limits for regular expressions. If the regular expressions of an Ingress are rejected now
-// and were not before, or the reverse, its hosts are merged again.
+// boundPatterns applies the limits for regular expressions. The hosts of an Ingress are merged again if its regular
+// expressions are newly rejected, or are no longer rejected.
 func (t *Translator) boundPatterns(c *change) {
 	again := set[string]{}
 	for _, p := range []*patterns{t.patterns, t.aliases} {
@@ -89,12 +89,13 @@ func (t *Translator) boundPatterns(c *change) {
 		c.hosts[host] = struct{}{}
 		t.mergeHost(c, host)
 	}
-	// Merging the hosts again has subtracted and added the same sizes, so no namespace has changed.
+	// Merging the hosts again has subtracted and then added the same sizes, so the totals of the namespaces have not
+	// changed.
 	clear(t.patterns.changed)
 }
 
-// bound applies the limit to the namespaces in p.changed. It adds the hosts that must be merged again to the set again,
-// because their regular expressions are rejected now and were not before, or the reverse.
+// bound applies the limit to the namespaces in p.changed. If the regular expressions of an Ingress are newly rejected,
+// or are no longer rejected, its hosts must be merged again. bound adds these hosts to the parameter again.
 func (t *Translator) bound(c *change, p *patterns, again set[string]) {
 	for namespace := range p.changed {
 		n := p.namespaces[namespace]

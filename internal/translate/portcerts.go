@@ -8,13 +8,13 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
-// portCertificates maps hosts to the certificates from issuers that TCP ports with TLS need.
+// portCertificates maps hosts to the certificates that TCP ports with TLS need from issuers.
 type portCertificates map[string]*ir.Certificate
 
-// portCertificates returns the certificates from issuers that routes need, the problems with these certificates, and
+// portCertificates returns the certificates that routes need from issuers, the problems with these certificates, and
 // the routes that must stay closed because another namespace owns their host. If several routes need a certificate for
-// the same host, the first route requests it. A certificate that an Ingress of the same namespace provides for the host
-// takes precedence.
+// the same host, the first route requests it. If an Ingress of the same namespace provides a certificate for the host,
+// no certificate is requested.
 func (t *Translator) portCertificates(routes []*ir.StreamRoute) (
 	all portCertificates, problems map[ir.Ref][]report.Problem, refused set[*ir.StreamRoute],
 ) {
@@ -42,9 +42,9 @@ func (t *Translator) portCertificates(routes []*ir.StreamRoute) (
 	return all, problems, refused
 }
 
-// refuseHost returns the reason why a port must not use a certificate for its host, or nil if it may. Only the
-// namespace that owns the host may use such a certificate, because clients trust a port that presents it. owners maps
-// hosts without another owner to the namespaces of the ports that already use them.
+// refuseHost returns the reason why a TCP port must not use a certificate for its host, or nil if the port may use it.
+// Only the namespace that owns the host may use such a certificate, because clients trust a port that presents it.
+// owners is for hosts that have no owner otherwise: it maps them to the namespace of the first port that uses them.
 func (t *Translator) refuseHost(r *ir.StreamRoute, owners map[string]string) *report.Problem {
 	host, namespace := r.TLS.Host, r.Backends[0].Backend.Namespace
 	owner := t.ownerOf(host).Namespace
@@ -67,7 +67,7 @@ func (t *Translator) refuseHost(r *ir.StreamRoute, owners map[string]string) *re
 		"no certificate is requested for %s, so every TLS handshake of its ports fails: %s", host, why)}
 }
 
-// without returns the routes that are not in refused. If refused is empty, it returns routes itself.
+// The function without returns the routes that are not in refused. If refused is empty, the result is routes itself.
 func without(routes []*ir.StreamRoute, refused set[*ir.StreamRoute]) []*ir.StreamRoute {
 	if len(refused) == 0 {
 		return routes
@@ -78,9 +78,9 @@ func without(routes []*ir.StreamRoute, refused set[*ir.StreamRoute]) []*ir.Strea
 	})
 }
 
-// addTo adds the certificates to changed, except for hosts whose certificate comes from an Ingress. before contains the
-// certificates for ports of the previous translation. Their hosts are updated as well, because they may no longer need
-// a certificate.
+// addTo adds the certificates for ports to changed. It skips hosts whose certificate comes from an Ingress. before
+// contains the certificates for ports of the previous translation. Hosts in before are updated as well, because they
+// may no longer need a certificate.
 func (p portCertificates) addTo(t *Translator, changed map[string]*ir.Certificate, before portCertificates) {
 	for host := range before {
 		changed[host] = t.issuance.certificate(host, t.merged[host])

@@ -19,8 +19,8 @@ type ports struct {
 	refs     set[ir.Ref]
 }
 
-// dependOn reports whether the change of an object may affect the ports. This is also the case for a Service that has
-// an annotation of this controller but had none before.
+// dependOn reports whether the ports must be translated again after the given object has changed. This includes
+// Services that did not have an annotation of this controller before, and have one now.
 func (p *ports) dependOn(s *snapshot.Snapshot, ref ir.Ref) bool {
 	if _, ok := p.refs[ref]; ok {
 		return true
@@ -54,7 +54,8 @@ func (t *Translator) readStreams(c *change, s *snapshot.Snapshot) {
 }
 
 // keepVerdicts returns a map from objects to their verdicts. If the problems of an object have not changed, the map
-// contains the old verdict. Otherwise the object is added to the changed objects.
+// contains the verdict from old. Otherwise the map contains the verdict from next, and the object is added to
+// c.objects.
 func keepVerdicts(c *change, old map[ir.Ref]*report.Verdict, next []*report.Verdict) map[ir.Ref]*report.Verdict {
 	all := make(map[ir.Ref]*report.Verdict, len(next))
 	for _, v := range next {

@@ -12,7 +12,8 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/ingress"
 )
 
-// publish builds the new configuration and the new report. Parts that did not change are copied from the previous ones.
+// publish builds the new configuration and the new report. Unchanged parts are copied from the previous configuration
+// and report.
 func (t *Translator) publish(c *change) {
 	backends := t.backends(c)
 	hosts, certificates := map[string]*ir.VirtualHost{}, map[string]*ir.Certificate{}
@@ -100,8 +101,8 @@ func (t *Translator) verdict(ref ir.Ref) *report.Verdict {
 	return v
 }
 
-// parents returns the list with the IngressClass that is the parent of all Ingresses of a class. These Ingresses share
-// one list to save memory.
+// parents returns the list of parents for the Ingresses of a class, which contains only their IngressClass. All
+// Ingresses of the class share the same list to save memory.
 func (t *Translator) parents(class string) []report.Parent {
 	list := t.classes[class]
 	if list == nil {
@@ -112,8 +113,8 @@ func (t *Translator) parents(class string) []report.Parent {
 	return list
 }
 
-// settingsVerdict returns the verdict for a ConfigMap, an IngressClass or a Service. It combines two verdicts if a
-// ConfigMap contains settings and port definitions.
+// settingsVerdict returns the verdict for a ConfigMap, an IngressClass or a Service. If a ConfigMap contains both
+// settings and port definitions, it combines the verdicts for both.
 func (t *Translator) settingsVerdict(ref ir.Ref) *report.Verdict {
 	of, ports := t.defaults.verdicts[ref], t.streams.verdicts[ref]
 	if ports == nil {
@@ -122,9 +123,9 @@ func (t *Translator) settingsVerdict(ref ir.Ref) *report.Verdict {
 	return of.With(ports)
 }
 
-// patched returns a copy of a sorted list with changes applied. The key of a change identifies the element; a nil value
-// removes it. Elements that are equal before and after keep their pointers. If there is no difference, patched returns
-// list itself.
+// patched returns a copy of a sorted list after applying changes. changes maps the key of an element to its new value;
+// nil removes the element. If the new value equals the old one, the element keeps its pointer. If nothing differs,
+// patched returns list itself.
 func patched[T any, K comparable](list []*T, changes map[K]*T, key func(*T) K, compare func(a, b K) int) []*T {
 	type edit struct {
 		from, to int

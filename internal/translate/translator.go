@@ -24,8 +24,9 @@ import (
 
 // Translator translates consecutive snapshots of the same store. It is not safe for concurrent use.
 //
-// A translation has two steps: first it translates each Ingress, then it merges, for each host and each backend, the
-// settings of all Ingresses that refer to it. Both steps are only repeated for what changed.
+// A translation has two steps. The first step translates each Ingress. The second step merges, for each host and each
+// backend, the settings of all Ingresses that refer to the host or backend. After a change, both steps are repeated
+// only for the affected Ingresses, hosts and backends.
 type Translator struct {
 	options Options
 	// seen is the sequence number of the last translated snapshot.
@@ -37,12 +38,14 @@ type Translator struct {
 	ofHost    groups[string]
 	fallbacks set[ir.Ref]
 	merged    map[string]*hosts.Merged
-	// below maps wildcards and namespaces to the number of rules that the namespace has for hosts below the wildcard.
+	// below maps each wildcard to another map: from namespaces to the number of rules that the namespace has for hosts
+	// below the wildcard.
 	below    map[string]map[string]int
 	issuance *issuance
 	streams  *ports
 	patterns *patterns
-	// aliases limits the aliases that are regular expressions. They also count towards the limit in patterns.
+	// aliases limits the total size of the regular expressions in aliases. The field patterns limits the total size of
+	// all regular expressions, including these.
 	aliases *patterns
 	names   *names
 	// issued holds the certificates from issuers that TCP ports need. portProblems holds the problems with these
@@ -55,7 +58,7 @@ type Translator struct {
 	found    map[string]*ir.Backend
 	users    *users
 	balanced map[string]*balanced
-	// classes maps classes to the parents of their Ingresses. See parents.
+	// classes caches the results of the method parents. The keys are the names of classes.
 	classes map[string][]report.Parent
 
 	config *ir.Config
@@ -194,8 +197,8 @@ func (t *Translator) retranslate(c *change, s *snapshot.Snapshot, ref ir.Ref) {
 	c.objects[ref] = struct{}{}
 }
 
-// note updates the indexes for the result r of an Ingress. The functions named and dependency either add the Ingress to
-// an index or remove it.
+// note adds the Ingress with the result r to indexes, or removes it from them. Both parameters named and dependency
+// must either be functions that add the Ingress to an index, or functions that remove it.
 func (t *Translator) note(
 	c *change, ref *ir.Ref, r *ingress.Result,
 	named func(groups[string], string, *ir.Ref), dependency func(groups[ir.Ref], ir.Ref, *ir.Ref),
@@ -213,8 +216,8 @@ func (t *Translator) note(
 		c.hosts[name] = struct{}{}
 	}
 	for i := range r.CertificateProblems {
-		// Whether these problems are reported depends on whether the TLS connections of the hosts are passed through,
-		// so the Ingress must be in the index of these hosts.
+		// These problems are only reported if the TLS connections of the hosts are not passed through. So add the
+		// Ingress to the index of these hosts: it is then updated when a host changes.
 		for _, name := range r.CertificateProblems[i].Hosts {
 			named(t.ofHost, name, ref)
 			c.hosts[name] = struct{}{}

@@ -9,12 +9,12 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/ingress"
 )
 
-// users maps backends to the Ingresses that use them. The order is: by backend, then Ingresses with load balancing
-// annotations before Ingresses without them, then the oldest first. It is a tree, so that a change of one Ingress does
-// not sort all Ingresses again, even if they all use the same Service.
+// users is a sorted list of the Ingresses that use each backend. It is sorted by backend. For each backend, Ingresses
+// with load balancing annotations come first, and older Ingresses come before younger ones. It is stored as a tree,
+// because sorting all Ingresses again after each change would be slow if they all use the same Service.
 type users struct{ tree *btree.BTreeG[user] }
 
-// user is an Ingress that uses a backend. Lower ranks come first.
+// user is an Ingress that uses a backend. Among the users of a backend, lower ranks come first.
 type user struct {
 	backend string
 	rank    int
@@ -44,8 +44,8 @@ func (u user) before(other user) bool {
 func (u *users) set(backend string, r *ingress.Result, has bool) {
 	one := user{backend, hasDefaults, r}
 	if r.Balances || r.Canary != nil {
-		// The main Ingress of a canary is not known here. It may configure a session cookie, which the canary then
-		// uses.
+		// Treat a canary like an Ingress with load balancing annotations: its main Ingress, which is not known here,
+		// may configure a session cookie that the canary uses.
 		one.rank = asksForBalancing
 	}
 	if has {
@@ -55,9 +55,8 @@ func (u *users) set(backend string, r *ingress.Result, has bool) {
 	}
 }
 
-// of returns the canaries of a backend and the Ingresses with load balancing annotations, the oldest first. If no
-// Ingress has such annotations, the oldest Ingress without them is added at the end, because its default settings are
-// used.
+// users.of returns the canaries of a backend and the Ingresses with load balancing annotations, the oldest first. If no
+// Ingress has such annotations, the oldest Ingress without them is appended, because its default settings are used.
 func (u *users) of(backend string) []*ingress.Result {
 	var list []*ingress.Result
 	asked := false

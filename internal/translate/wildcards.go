@@ -29,8 +29,8 @@ func (a *answer) covers(host, namespace string) bool {
 		(a.issued || slices.ContainsFunc(a.names, func(n tlssecret.Names) bool { return n.Cover(host) }))
 }
 
-// answerOf returns the certificate of a wildcard, or nil if the wildcard has none. An invalid certificate is not valid
-// for any host.
+// answerOf returns the certificate of a wildcard, or nil if the wildcard has no certificate. If the certificate is
+// invalid, the result is not nil, but its names are empty, so that no host uses it.
 func (t *Translator) answerOf(s *snapshot.Snapshot, wildcard string) *answer {
 	m := t.merged[wildcard]
 	c := t.issuance.certificate(wildcard, m)
@@ -58,8 +58,8 @@ func (t *Translator) answerOf(s *snapshot.Snapshot, wildcard string) *answer {
 	return a
 }
 
-// turned updates the certificate of a wildcard. It returns the hosts below the wildcard that may use the certificate,
-// or nil if the certificate has not changed.
+// turned updates the certificate of a wildcard in t.issuance.answers. If the certificate has changed, turned returns
+// the hosts below the wildcard that may use it. Otherwise it returns nil.
 func (t *Translator) turned(s *snapshot.Snapshot, wildcard string) set[string] {
 	n, before := t.issuance, t.issuance.answers[wildcard]
 	now := t.answerOf(s, wildcard)
