@@ -15,13 +15,13 @@ import (
 
 const adapterName = "caddyfile"
 
-// errAdapter is the reason why Caddy's Caddyfile adapter could not be wrapped, or nil on success. After a failure, the
-// JSON for a Caddyfile lacks the servers and TLS policies of the controller.
+// errAdapter is the reason why Caddy's Caddyfile adapter could not be wrapped, or nil on success. If wrapping failed,
+// the JSON configuration of a Caddyfile lacks the servers and TLS policies of the controller.
 var errAdapter error
 
-// Caddy's adapter is wrapped, because a global option can only add an app to the configuration, but the option
-// k8singress also adds servers and TLS policies. See design/002-structure-from-a-global-option.md. Caddy's adapter is
-// already registered here, because this package imports httpcaddyfile.
+// Wrap Caddy's adapter: a global option can only add an app to the configuration, but the option k8singress also adds
+// servers and TLS policies. See design/002-structure-from-a-global-option.md. Caddy's adapter is already registered
+// here, because this package imports httpcaddyfile.
 func init() {
 	errAdapter = caddyinternals.WrapAdapter(adapterName,
 		func(next caddyconfig.Adapter) caddyconfig.Adapter { return adapter{next} })
@@ -79,7 +79,7 @@ func addStructure(adapted []byte) ([]byte, error) {
 }
 
 // adminAddress returns the address of the admin API that the Caddyfile configures. It returns "" if the Caddyfile does
-// not set the address: the default depends on where the configuration runs.
+// not set the address, because the default depends on the machine on which Caddy runs the configuration.
 func adminAddress(admin *caddy.AdminConfig) string {
 	switch {
 	case admin == nil:

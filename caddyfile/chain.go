@@ -11,7 +11,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// insideChain is the key of the option that tells a directive that it is used inside a chain.
+// insideChain is a key in Caddy's parser options. It is set while a chain is parsed, so that a directive knows that it
+// is inside a chain.
 const insideChain = name + " chain"
 
 // setChain parses the option chain:
@@ -20,8 +21,8 @@ const insideChain = name + " chain"
 //		<directives...>
 //	}
 //
-// It stores the routes of the chain in the draft. As in the route directive, the directives run in the order in which
-// they are written.
+// It stores the routes of the handler chain in the draft. Directives run in the order in which they are written, as in
+// Caddy's directive route.
 func setChain(d *draft, l *line) error {
 	chain := l.args[0]
 	if err := chainName(chain); err != nil {

@@ -25,7 +25,7 @@ func init() {
 	httpcaddyfile.RegisterGlobalOption(name, parseGlobal)
 }
 
-// draft holds the settings in the block of the global option while the block is parsed.
+// draft holds the settings from the block of the global option k8singress while the block is parsed.
 type draft struct {
 	config     settings.Config
 	kubeconfig string

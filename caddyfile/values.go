@@ -41,7 +41,7 @@ func value[T any](field func(*draft) *T, read func(string) (T, error)) func(*dra
 
 var errEmpty = errors.New("the argument is empty: write a value, or remove the option")
 
-// one returns a parser for an option with one argument, which is stored in the field unchanged if it is valid.
+// one returns a parser for an option with one argument. The parser stores the argument in the field if it is valid.
 func one(field func(*draft) *string, valid check) func(*draft, *line) error {
 	return value(field, func(s string) (string, error) {
 		if s == "" {
@@ -59,7 +59,8 @@ func enable(field func(*draft) *bool) func(*draft, *line) error {
 	}
 }
 
-// many returns a parser for an option with any number of arguments, which are stored in the field if all are valid.
+// many returns a parser for an option with any number of arguments. The parser stores the arguments in the field if all
+// of them are valid.
 func many(field func(*draft) *[]string, valid check) func(*draft, *line) error {
 	return func(d *draft, l *line) error {
 		for i, arg := range l.args {
@@ -76,7 +77,7 @@ func many(field func(*draft) *[]string, valid check) func(*draft, *line) error {
 }
 
 // addresses returns a parser for an option whose arguments are listen addresses. The argument "off" sets the field to
-// an empty list. This differs from nil, which means the default addresses.
+// an empty list, which is not nil: nil means the default addresses.
 func addresses(field func(*draft) *[]string) func(*draft, *line) error {
 	list := many(field, listenAddress)
 	return func(d *draft, l *line) error {
@@ -208,7 +209,7 @@ func chainName(s string) error {
 var environmentVariable = regexp.MustCompile(`^\{env\.\w+\}$`)
 
 // zone returns an error unless s is the name of a zone, or Caddy's placeholder for an environment variable that
-// contains the name. A zone is the value of a node label.
+// contains the name. A zone is a topology zone of the cluster, and its name is the value of a node label.
 func zone(s string) error {
 	if len(validation.IsValidLabelValue(s)) > 0 && !environmentVariable.MatchString(s) {
 		return fmt.Errorf(
