@@ -36,9 +36,9 @@ func (o *options) edits(source build.Source) []edit {
 	}
 }
 
-// addChart adds the packed Helm chart to the release. The archive is like the result of `helm package`, but contains
-// the time of the source instead of the current time. As in Helm's archives, all paths start with the name of the
-// chart.
+// addChart adds the packed Helm chart to the release. The archive has the same format as the output of `helm package`,
+// but contains the time of the source instead of the current time. As in Helm's archives, all paths start with the name
+// of the chart.
 func (o *options) addChart(f *files, source build.Source) error {
 	folder := filepath.Join(o.root, "charts", "k8singress")
 	var packed bytes.Buffer

@@ -101,7 +101,7 @@ func (o *options) onlyImage(ctx context.Context, source build.Source, log io.Wri
 	return err
 }
 
-// made is the binary and the image for one platform.
+// made holds the results of building for one platform: the binary and the image.
 type made struct {
 	platform v1.Platform
 	// program is the path of the binary.
@@ -109,7 +109,8 @@ type made struct {
 	image   v1.Image
 }
 
-// images holds the results for all platforms. digest is the digest of the index that contains their images.
+// images holds the results for all platforms. digest is the digest of the image index, which lists the images of all
+// platforms.
 type images struct {
 	platforms []made
 	digest    string

@@ -31,13 +31,14 @@ var (
 	versionLine = regexp.MustCompile(`(?m)^( *app\.kubernetes\.io/version: ).*$`)
 )
 
-// next is the template of the message that is printed at the end. It lists the commands for publishing the release.
+// next is the template of the message that is printed after the files of a release were written. It lists the commands
+// for publishing the release.
 //
 //go:embed next.txt
 var next string
 
-// files collects the files of a release. sums contains the hash of each file, in the order in which the files are
-// written.
+// files writes the files of a release to a folder. sums contains the hash of each file, in the order in which the files
+// are written.
 type files struct {
 	folder string
 	sums   []sum
@@ -90,8 +91,8 @@ func (o *options) everything(ctx context.Context, source build.Source, log io.Wr
 	return o.tell(log, source, made.digest)
 }
 
-// command returns the command that compiled a binary. For a prebuilt binary, which was given with -binary, it returns a
-// remark instead.
+// command returns the command that compiled a binary, for the provenance. For a prebuilt binary, which was given with
+// -binary, it returns a remark instead.
 func (o *options) command(m made, source build.Source) []string {
 	if given := o.programs[m.platform.String()]; given != "" {
 		return []string{"the binary was given with -binary, and not compiled by this command"}

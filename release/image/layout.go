@@ -18,8 +18,8 @@ type Platform struct {
 	Image v1.Image
 }
 
-// plain is an image that has no artifact type when it is part of an index. Some clients skip images with an artifact
-// type, because this field marks content that cannot be run.
+// plain is an image without an artifact type. Without this wrapper, the entry for the image in an index would have an
+// artifact type, and some clients would skip the image, because the artifact type marks content that cannot be run.
 type plain struct{ v1.Image }
 
 // ArtifactType returns "". Without this method, the library would use the media type of the image's configuration.
