@@ -97,7 +97,7 @@ type piece struct {
 	line int
 }
 
-// comma is the field text of a piece that is a comma.
+// comma is the value of piece.text for a comma.
 const comma = ", "
 
 // tokensAt returns the tokens of a file in the given commit. Comments are omitted.
@@ -140,8 +140,9 @@ func tokens(name string, source []byte) ([]piece, error) {
 	}
 }
 
-// withoutSeparator removes a comma or a semicolon at the end of all. It is called before a closing bracket, because Go
-// requires such a separator only if the bracket is on its own line.
+// withoutSeparator removes a comma or a semicolon at the end of the list of tokens. It is called before a closing
+// bracket is added. Go requires a separator there only if the bracket is on its own line, so its presence is only a
+// matter of formatting.
 func withoutSeparator(all []piece) []piece {
 	if n := len(all) - 1; n >= 0 && (all[n].text == ";" || all[n].text == comma) {
 		return all[:n]
