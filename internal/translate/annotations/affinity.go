@@ -37,7 +37,8 @@ var (
 	}
 )
 
-// The annotations session-cookie-*, which set the attributes of the cookie. They take effect only with affinity.
+// The annotations session-cookie-*, which set the attributes of the session cookie. They have no effect without the
+// annotation affinity.
 var (
 	sessionCookieName = Annotation{
 		Name:   "session-cookie-name",

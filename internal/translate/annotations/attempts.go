@@ -10,8 +10,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// The annotations proxy-*-timeout, which limit how long endpoints may take. As in ingress-nginx, values are numbers of
-// seconds without a unit.
+// The annotations proxy-*-timeout, which limit how long connecting to an endpoint, sending to it, and reading from it
+// may take. As in ingress-nginx, values are numbers of seconds without a unit.
 var (
 	proxyConnectTimeout = Annotation{
 		Name: "proxy-connect-timeout",

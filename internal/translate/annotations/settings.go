@@ -31,7 +31,8 @@ type Settings struct {
 	Aliases   []string
 	FromToWWW bool
 	// Attempts configures retries and time limits for endpoints. Forwarding configures how a request is forwarded to an
-	// endpoint. Use ForwardingFor to read it, because Forwarding.Prefix applies only to rewritten paths.
+	// endpoint. Call ForwardingFor instead of reading Forwarding, because Forwarding.Prefix must only be used for
+	// rewritten paths.
 	Attempts   ir.Attempts
 	Forwarding ir.Forwarding
 	// Redirect configures the redirect from HTTP to HTTPS.
@@ -54,8 +55,9 @@ type Settings struct {
 	// CrossNamespace is true if an Ingress may refer to objects in other namespaces. It is set in the ConfigMap; no
 	// annotation changes it.
 	CrossNamespace bool
-	// BackendTLSByPath is the value of the ConfigMap key proxy-ssl-location-only: proxy-ssl-* apply only to the paths
-	// of the same Ingress, so no warning about other paths is given. No annotation changes it.
+	// BackendTLSByPath is the value of the ConfigMap key proxy-ssl-location-only. The annotations proxy-ssl-* always
+	// apply only to the paths of their own Ingress. If BackendTLSByPath is true, no warning is given about other paths
+	// of the host. No annotation changes it.
 	BackendTLSByPath bool
 	// ParamsConfigMap is the name of the ConfigMap with FastCGI parameters, with or without its namespace.
 	ParamsConfigMap string
