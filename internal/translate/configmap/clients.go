@@ -70,8 +70,8 @@ var (
 	}
 )
 
-// trustsEveryone returns a warning if on is true and every client is trusted, so that clients can choose the address
-// that is assumed for them. This is the default of ingress-nginx, so the key takes effect nevertheless.
+// trustsEveryone returns a warning if on is true and every client is trusted: clients can then make up their own
+// address. The key takes effect nevertheless, because ingress-nginx trusts every client by default.
 func trustsEveryone(c *Config, on bool) string {
 	if !on || len(c.Global.Clients.Trusted) > 0 {
 		return ""

@@ -6,7 +6,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// The ConfigMap keys for the redirect to HTTPS that do not have the name of an annotation.
+// The ConfigMap keys for the redirect to HTTPS. Keys that set the default of an annotation with the same name are not
+// listed here.
 var (
 	httpRedirectCode = Key{
 		Name:   "http-redirect-code",

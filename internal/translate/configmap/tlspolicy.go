@@ -9,7 +9,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// The ConfigMap keys for TLS handshakes that do not have the name of an annotation.
+// The ConfigMap keys for TLS handshakes. Keys that set the default of an annotation with the same name are not listed
+// here.
 var (
 	sslProtocols = Key{
 		Name:   "ssl-protocols",
