@@ -69,7 +69,7 @@ type claim struct {
 	by    *Contribution
 	path  *Path
 	route *ir.Route
-	// canary is the canary that shares the requests for the path. It is nil for most paths.
+	// canary is the canary that gets a share of the requests for the path. It is nil for most paths.
 	canary *Contribution
 }
 

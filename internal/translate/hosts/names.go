@@ -120,7 +120,7 @@ type Naming struct {
 	Merged func(host string) *Merged
 }
 
-// Named is the result of Resolve for one alias.
+// Named is the result of Resolve for one alias: which host gets the alias, and the problems with the alias.
 type Named struct {
 	// Host is the virtual host for the alias. It is nil if the alias is not served.
 	Host *ir.VirtualHost
@@ -133,8 +133,8 @@ type Named struct {
 }
 
 // Resolve decides which of the hosts in wants gets name as an alias. If an Ingress has a rule for name, name does not
-// become an alias. An alias is also rejected if it matches hosts of another namespace, for example because this
-// namespace owns a wildcard that covers the alias. A namespace does not own its aliases.
+// become an alias. Aliases do not make a namespace the owner of a name. So an alias is also rejected if the requests
+// for it belong to another namespace, for example because the other namespace owns a wildcard that covers the alias.
 func (s *Naming) Resolve(name string, wants []Name) *Named {
 	slices.SortFunc(wants, func(a, b Name) int {
 		return cmp.Or(snapshot.Older(a.By, b.By), cmp.Compare(b.Status, a.Status), cmp.Compare(a.Of, b.Of))

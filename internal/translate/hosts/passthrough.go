@@ -66,8 +66,8 @@ func (m *mergeState) keepOut(chosen, closed *Contribution, status string) {
 	})
 }
 
-// closes returns the object that causes all requests for the path "/" to be rejected, and the status code of the
-// responses. It returns nil if requests are not rejected.
+// The method closes returns the object that causes all requests for the path "/" to be rejected, and the status code of
+// the responses. If requests are not rejected, it returns nil.
 func (m *mergeState) closes(root claim) (by *Contribution, status string) {
 	auth := m.Host.ClientAuth
 	switch {
