@@ -198,9 +198,9 @@ const classClosed = "all requests for Ingresses of the class get 503, because th
 // invalid. If the class has no parameters, the ConfigMap is the zero value and the problem is nil.
 //
 // If the problem is an Error, all requests for Ingresses of the class must get 503, because the ConfigMap may restrict
-// access, and ignoring it could allow every client. Parameters of another kind that belongs to an API group only cause
-// a Warning: they were written for another controller. ingress-nginx, which ignores all parameters, serves such a
-// class, too.
+// access, and ignoring it could allow every client. If the parameters refer to an object of an API group, such as a
+// custom resource, the problem is only a Warning: such parameters were written for another controller. ingress-nginx
+// ignores all parameters, so it also serves Ingresses of such a class.
 //
 // own is the namespace of the controller's ConfigMap. Parameters with the scope Cluster do not contain a namespace, so
 // their ConfigMap is read from the namespace own.

@@ -48,8 +48,8 @@ type Options struct {
 	Issuance Issuance
 	// Defaults are the settings that apply to an Ingress without annotations. They come from the ConfigMap.
 	Defaults annotations.Settings
-	// Classes maps the names of the IngressClasses that belong to this controller and have parameters to their
-	// settings.
+	// Classes contains the settings of each IngressClass that belongs to this controller and has parameters. The keys
+	// are the names of the IngressClasses.
 	Classes map[string]Class
 	// Folder is true if the objects come from a folder of manifests. In this case, Ingresses with the class ClassName
 	// are served even if there is no such IngressClass, because the manifests of an application usually do not contain
@@ -260,7 +260,7 @@ func (r *reading) path(p *networkingv1.HTTPIngressPath, field string) *hosts.Pat
 	return r.with(&hosts.Path{Match: match, Backend: backend, Field: field})
 }
 
-// with adds the settings from annotations to the path p, and returns it.
+// The method with adds the settings from annotations to the path p, and returns p.
 func (r *reading) with(p *hosts.Path) *hosts.Path {
 	if r.unreadable {
 		p.Regex = r.annotations.Regex(p.Match.Path)
