@@ -62,8 +62,8 @@ func Parse(text string) (parsed []Directive, err error) {
 	payload, err := crossplane.Parse(theFile, &crossplane.ParseOptions{
 		Open: func(string) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil },
 		Glob: func(string) ([]string, error) { return nil, nil },
-		// SingleFile prevents that included files are opened. StopParsingOnError must be false: the lexer is a
-		// goroutine that ends only when it has read the whole text.
+		// SingleFile prevents the parser from opening included files. StopParsingOnError must be false, because the
+		// lexer runs in a goroutine that ends only after it has read the whole text.
 		SingleFile: true, StopParsingOnError: false, SkipDirectiveContextCheck: true, SkipDirectiveArgsCheck: true,
 	})
 	if err != nil {
