@@ -61,7 +61,7 @@ type ReservedPort struct {
 	Owner string
 }
 
-// Result holds the routes and verdicts of one translation.
+// Result holds the result of one translation: the routes of the ports, and a verdict with the problems of each object.
 type Result struct {
 	// Routes are the routes of all open ports, sorted by protocol and port.
 	Routes   []*ir.StreamRoute
@@ -72,7 +72,7 @@ type Result struct {
 }
 
 // Translate translates the ConfigMaps and the annotations of Services into routes. A ConfigMap that does not exist gets
-// a verdict. If several objects define the same port, ports of this process take precedence, then ConfigMaps, then the
+// a problem. If several objects define the same port, ports of this process take precedence, then ConfigMaps, then the
 // oldest Service. The other definitions are rejected.
 func Translate(s *snapshot.Snapshot, o Options) *Result {
 	return newReading(s, o).translate()
