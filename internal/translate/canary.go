@@ -51,8 +51,8 @@ func (t *Translator) takeSession(canary *ingress.Result) {
 	}
 }
 
-// mainsOf returns the main Ingresses of a canary that share their requests with the given backend of the canary, sorted
-// by host.
+// mainsOf returns the main Ingresses that send a share of their requests to the given backend of a canary, sorted by
+// host.
 func (t *Translator) mainsOf(canary *ingress.Result, backend string) []ir.Ref {
 	names := slices.Sorted(maps.Keys(canary.Paths))
 	if canary.Fallback != nil {

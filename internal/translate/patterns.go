@@ -15,7 +15,7 @@ import (
 // patterns tracks the total size of the regular expressions in each namespace. If the total size exceeds the limit, the
 // regular expressions of the youngest Ingresses of the namespace are rejected.
 type patterns struct {
-	// most is the maximum total size in one namespace.
+	// most is the maximum total size of the regular expressions in one namespace.
 	most       int
 	namespaces map[string]*namespacePatterns
 	// changed is the set of namespaces whose total sizes have changed since bound was last called.

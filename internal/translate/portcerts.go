@@ -92,7 +92,8 @@ func (p portCertificates) addTo(t *Translator, changed map[string]*ir.Certificat
 	}
 }
 
-// withPortProblems adds problems with the certificates of ports to the verdict v, which may be nil.
+// withPortProblems returns v, the reported status of an object, after adding problems with the certificates of ports. v
+// may be nil.
 func (t *Translator) withPortProblems(ref ir.Ref, v *report.Verdict) *report.Verdict {
 	more := t.portProblems[ref]
 	if len(more) == 0 {

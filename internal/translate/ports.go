@@ -19,8 +19,8 @@ type ports struct {
 	refs     set[ir.Ref]
 }
 
-// dependOn reports whether the ports must be translated again after the given object has changed. This includes
-// Services that did not have an annotation of this controller before, and have one now.
+// dependOn reports whether the ports must be translated again after the given object has changed. It also returns true
+// for a Service that did not have an annotation of this controller before, and has one now.
 func (p *ports) dependOn(s *snapshot.Snapshot, ref ir.Ref) bool {
 	if _, ok := p.refs[ref]; ok {
 		return true
@@ -53,9 +53,9 @@ func (t *Translator) readStreams(c *change, s *snapshot.Snapshot) {
 	}
 }
 
-// keepVerdicts returns a map from objects to their verdicts. If the problems of an object have not changed, the map
-// contains the verdict from old. Otherwise the map contains the verdict from next, and the object is added to
-// c.objects.
+// keepVerdicts returns a map from objects to their verdicts, which contain the objects' problems. If the problems of an
+// object have not changed, the map contains the verdict from old. Otherwise the map contains the verdict from next, and
+// the object is added to c.objects.
 func keepVerdicts(c *change, old map[ir.Ref]*report.Verdict, next []*report.Verdict) map[ir.Ref]*report.Verdict {
 	all := make(map[ir.Ref]*report.Verdict, len(next))
 	for _, v := range next {

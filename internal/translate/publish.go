@@ -58,8 +58,8 @@ func (t *Translator) publish(c *change) {
 		func(v *report.Verdict) ir.Ref { return v.Object }, report.Compare)}
 }
 
-// verdict returns the verdict for an object, with the problems from all steps of the translation. It returns nil if the
-// object does not belong to this controller.
+// verdict returns the reported status of an object, with the problems from all steps of the translation. It returns nil
+// if the object does not belong to this controller.
 func (t *Translator) verdict(ref ir.Ref) *report.Verdict {
 	if ref.Kind != kinds.Ingress {
 		return t.withPortProblems(ref, t.settingsVerdict(ref))

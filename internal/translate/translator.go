@@ -133,7 +133,7 @@ func refOf(object *networkingv1.Ingress) ir.Ref {
 	return ir.Ref{Kind: kinds.Ingress, Namespace: object.Namespace, Name: object.Name}
 }
 
-// retranslateChanged translates Ingresses again that have changed, or that refer to a changed object.
+// retranslateChanged translates all Ingresses again that have changed themselves, or that depend on a changed object.
 func (t *Translator) retranslateChanged(c *change, s *snapshot.Snapshot) {
 	again := set[ir.Ref]{}
 	policy := t.defaults.global.Streams
@@ -168,9 +168,9 @@ func (t *Translator) defaultsTouched(s *snapshot.Snapshot) bool {
 	})
 }
 
-// readDefaults reads the settings from ConfigMaps again. It returns true if every Ingress must be translated again.
-// This is not necessary if only the parameters of a class have changed, because the Ingresses of the class refer to the
-// ConfigMap with the parameters.
+// readDefaults reads the settings from ConfigMaps again. It returns true if every Ingress must be translated again. If
+// only the parameters of a class have changed, it returns false: the Ingresses of the class depend on the ConfigMap
+// with the parameters, so they are translated again anyway.
 func (t *Translator) readDefaults(c *change, s *snapshot.Snapshot) (all bool) {
 	old := t.defaults
 	t.defaults = readDefaults(s, t.options)
@@ -352,8 +352,8 @@ type Options struct {
 	HostsPerNamespace int
 }
 
-// Translate returns the configuration to serve, and a report with a verdict for each object. The result depends only on
-// s and o.
+// Translate returns the configuration to serve, and a report with the status and the problems of each object. The
+// result depends only on s and o.
 func Translate(s *snapshot.Snapshot, o Options) (*ir.Config, *report.Report) {
 	return New().Translate(s, o)
 }
