@@ -30,8 +30,8 @@ type Options struct {
 	Namespaces []string
 	// Optional lists the kinds to watch in addition to the kinds that are always watched.
 	Optional []string
-	// Also lists objects that are watched even outside Namespaces, because options refer to them, such as the default
-	// certificate.
+	// The field Also lists objects that are watched even if they are in none of the Namespaces, because options refer
+	// to them, such as the default certificate.
 	Also []ir.Ref
 	// Referenced means that only the Secrets that are passed to Follow are watched, instead of all Secrets.
 	Referenced bool

@@ -177,7 +177,8 @@ func transform(kind kinds.Kind, store *snapshot.Store) cache.TransformFunc {
 type handler struct {
 	kind  kinds.Kind
 	store *snapshot.Store
-	// deniable is set if the store may mark the kind as denied.
+	// deniable is set if the controller can work without objects of this kind. If the API server forbids access to
+	// them, the store then marks the kind as denied.
 	deniable bool
 }
 

@@ -128,5 +128,6 @@ func (f *Files) setVerdicts(verdicts []*report.Verdict) {
 	f.store.Wake()
 }
 
-// fileRef returns the Ref under which verdicts report problems of a file.
+// fileRef returns the reference under which the problems of a file are reported, as if the file were an object of the
+// kind File.
 func fileRef(name string) ir.Ref { return ir.Ref{Kind: "File", Name: name} }

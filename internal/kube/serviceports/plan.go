@@ -38,7 +38,8 @@ type Plan struct {
 	Ports []corev1.ServicePort
 	// Write is set if the port entries that our field manager owns differ from Ports.
 	Write bool
-	// Verdicts report open ports that clients cannot reach, on the objects that define the ports.
+	// Verdicts contains the problems with open ports that clients cannot reach. They are reported on the objects that
+	// define the ports.
 	Verdicts []*report.Verdict
 }
 

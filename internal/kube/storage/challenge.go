@@ -41,7 +41,7 @@ func challengeHost(key string) (string, bool) {
 // challenge and must be fast. The host has the form that certmagic.StorageKeys.Safe returns.
 func (s *Storage) SetWanted(wanted func(host string) bool) { s.lookups.wanted.Store(&wanted) }
 
-// lookups limits the requests for challenge tokens to the API server.
+// lookups limits how often challenge tokens are requested from the API server.
 type lookups struct {
 	wanted  atomic.Pointer[func(host string) bool]
 	limiter flowcontrol.PassiveRateLimiter

@@ -20,7 +20,8 @@ import (
 )
 
 const (
-	// copiedFolder is the folder with a key for each namespace from which the storage was copied.
+	// copiedFolder is a folder of the storage. For each namespace from which the storage was copied, it contains a key
+	// with the name of this namespace.
 	copiedFolder = "k8singress/copied/"
 	// copiesPerSecond is the maximum rate of requests while copying. It is high because readers wait for the copy, and
 	// a storage may contain thousands of certificates.

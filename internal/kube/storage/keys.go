@@ -20,9 +20,9 @@ const (
 	LabelValue = "certmagic"
 	selector   = Label + "=" + LabelValue
 
-	// These annotations contain what cannot be derived from the name of an object, because the name is a hash. On a
-	// Secret, keyAnnotation contains the key whose value is stored there, or siteAnnotation contains the folder of the
-	// three keys of a site. On a Lease, lockAnnotation contains the name of the lock.
+	// These annotations contain the full key, folder or lock name of an object, because the name of the object contains
+	// only a hash of it. On a Secret, keyAnnotation contains the key whose value is stored there, or siteAnnotation
+	// contains the folder of the three keys of a site. On a Lease, lockAnnotation contains the name of the lock.
 	keyAnnotation  = "k8singress.io/storage-key"
 	siteAnnotation = "k8singress.io/storage-site"
 	lockAnnotation = "k8singress.io/storage-lock"

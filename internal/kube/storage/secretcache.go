@@ -22,7 +22,8 @@ const (
 // and from the responses to other requests of this process, which are often newer than the watch.
 type secretCache struct {
 	log *zap.Logger
-	// changed is called with the keys whose values have changed. The mutex is not held during the call.
+	// changed is a function that is called with the keys whose values have changed. The mutex is not held during the
+	// call.
 	changed func(keys []string)
 	// synced is closed after the first list of all Secrets.
 	synced chan struct{}
@@ -97,7 +98,7 @@ func (c *secretCache) onGone(secret *corev1.Secret) {
 	known := c.get(secret.Name)
 	switch {
 	case known == nil && c.shown(secret.ResourceVersion):
-		// The watch has already reported the deletion.
+		// The watch has already reported the deletion, so the cache is up to date.
 		return
 	case known != nil && newer(known.ResourceVersion, secret.ResourceVersion):
 		if known.UID != secret.UID {
@@ -192,7 +193,7 @@ func (c *secretCache) put(secret *corev1.Secret) {
 	case known != nil && newer(known.ResourceVersion, secret.ResourceVersion):
 	case gone != nil && (gone.UID == secret.UID || newer(gone.ResourceVersion, secret.ResourceVersion)):
 	case known == nil && c.shown(secret.ResourceVersion):
-		// The watch has already reported the deletion of the Secret.
+		// The watch has already reported the deletion of the Secret, so do not store it again.
 	default:
 		secret.ManagedFields = nil
 		c.keys = append(c.keys, changedKeys(known, secret)...)
