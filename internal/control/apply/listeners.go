@@ -42,7 +42,7 @@ type listening struct {
 	gone map[string]bool
 	// early is set if some listeners are not open yet because the HTTP server for their protocol has not started.
 	early bool
-	// refused holds the verdicts on the listeners that could not be opened.
+	// refused holds the problems of the listeners that could not be opened.
 	refused []*report.Verdict
 	// admin is the address of the admin API, or settings.AdminOff.
 	admin string

@@ -42,7 +42,7 @@ type Live struct {
 	listening listening
 	log       *zap.Logger
 	ctx       caddy.Context
-	// held holds the verdicts on the TCP and UDP ports that could not be opened.
+	// held holds the problems of the TCP and UDP ports that could not be opened, by the name of the port.
 	held map[string]*report.Verdict
 }
 
@@ -104,9 +104,9 @@ func (l *Live) Apply(d *document.Delta) {
 	}
 }
 
-// smallestFirst returns the IDs of the new and changed backends in the delta, sorted by their number of endpoints. If a
-// namespace exceeds its endpoint quota, the backends with the most endpoints are then cut, and all replicas cut the
-// same endpoints.
+// smallestFirst returns the IDs of the new and changed backends, sorted by their number of endpoints. If a namespace
+// has more endpoints than its quota allows, the backends with the most endpoints lose some of them, and all replicas
+// omit the same endpoints.
 func smallestFirst(all map[string]*document.Backend) []string {
 	ids := make([]string, 0, len(all))
 	for id, b := range all {
