@@ -12,7 +12,8 @@ const (
 	lastRetry  = time.Minute
 )
 
-// holdoff delays the pipeline, so that it runs once for several changes that arrive in quick succession.
+// holdoff delays the pipeline, which translates, renders and applies changes. So the pipeline runs only once for
+// several changes that arrive in quick succession.
 type holdoff struct {
 	// timer fires when the pipeline must run.
 	timer *time.Timer

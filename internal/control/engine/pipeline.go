@@ -54,8 +54,8 @@ func (l *loop) pipeline() {
 	}
 }
 
-// unchanged returns the latest snapshot with an empty list of changes. It is used when the options have changed but no
-// object has.
+// The result of unchanged is the latest snapshot with an empty list of changes. It is used when the options have
+// changed but no object has.
 func (l *loop) unchanged() *snapshot.Snapshot {
 	s := *l.latest.Load()
 	s.Changed, s.Since = nil, s.Sequence

@@ -21,7 +21,7 @@ type Status struct {
 	Ready bool `json:"ready"`
 	// Reason is the reason why Ready is false.
 	Reason string `json:"reason,omitempty"`
-	// Generation increases with each applied change.
+	// Generation is a number that increases with each change that is applied.
 	Generation uint64 `json:"generation"`
 	// Leader means that this replica writes the status of objects.
 	Leader bool `json:"leader"`
@@ -118,7 +118,7 @@ func (e *Engine) Settings() settings.Config {
 // configuration that is in effect. Changes of endpoints alone do not increase it.
 func (e *Engine) Generation() uint64 { return e.state.Load().generation }
 
-// Await waits until the generation is at least the given one, or ctx ends.
+// Await waits until Generation returns the given number or a higher one, or until ctx ends.
 func (e *Engine) Await(ctx context.Context, generation uint64) error {
 	for {
 		s := e.state.Load()
