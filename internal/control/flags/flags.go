@@ -229,8 +229,8 @@ func readLevel(s *Settings, value string) error {
 	return nil
 }
 
-// only returns a parser for a flag whose behavior is fixed. It accepts only the value allowed. For any other value, it
-// returns an error that contains why as the reason.
+// The result of only is a parser for a flag whose behavior is fixed. The parser accepts only the value allowed. For any
+// other value, it returns an error that contains why as the reason.
 func only(allowed, why string) func(*Settings, string) error {
 	return func(_ *Settings, value string) error {
 		if value == allowed {
