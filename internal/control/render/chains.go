@@ -14,7 +14,7 @@ import (
 // depend on the fields of each filter.
 type chains map[ir.Forwarding][]made
 
-// made is a rendered chain, with the filters and settings from which it was rendered.
+// made is a rendered handler chain, together with the filters and proxy settings from which it was rendered.
 type made struct {
 	filters []ir.Filter
 	proxy   ir.Proxy
