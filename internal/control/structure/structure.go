@@ -154,7 +154,7 @@ func healthRoutes(c settings.Config) caddyhttp.RouteList {
 	})
 }
 
-// only returns routes that pass every request to one handler.
+// The result of only is a list of routes that pass every request to one handler.
 func only(handler string) caddyhttp.RouteList {
 	return caddyhttp.RouteList{{HandlersRaw: []json.RawMessage{document.Encode(map[string]string{"handler": handler})}}}
 }
