@@ -99,8 +99,8 @@ func (a *asker) read(r *bufio.Reader, c *Case) (answers []Answer, err error) {
 		case err != nil:
 			return answers, nil //nolint:nilerr // Any error ends the connection.
 		case answer.Text == old && last >= 0 && c.method(last) == http.MethodHead:
-			// The response has a body although the request is a HEAD request, so the server has not seen this request:
-			// it has rejected an earlier request, or has read the start of this request as a part of a body.
+			// A response to a HEAD request has no body, but this one has. So the server has not seen the HEAD request:
+			// it has rejected an earlier request, or has read the start of the HEAD request as a part of a body.
 			answers[last].Reason = answer.Reason
 			return answers, nil
 		case answer.Status >= http.StatusOK:

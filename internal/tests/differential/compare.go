@@ -36,8 +36,8 @@ func (d *Difference) Refused(reasons ...string) bool { return slices.Contains(re
 type Row struct {
 	// Reason explains why our server intentionally differs from the other server.
 	Reason string
-	// Is reports whether a difference is of this kind. Of the rows of a table, the first one for which Is returns true
-	// explains the difference.
+	// The function Is reports whether a difference is of this kind. If several rows of a table match a difference, the
+	// first one explains it.
 	Is func(*Difference) bool
 	// Example is a request that causes the difference, for kinds of differences that random requests rarely cause. It
 	// may be empty.
@@ -54,8 +54,8 @@ type Comparison struct {
 	// timeout would wait for the rest of an incomplete body.
 	HalfClose bool
 	Rows      []Row
-	// Requests is the number of requests in a normal test run. A normal run always sends the same requests, and must
-	// produce each kind of difference in the table.
+	// Requests is the number of requests in a test run without -requests. Such a run always sends the same requests,
+	// and must produce each kind of difference in the table.
 	Requests int
 }
 
