@@ -15,8 +15,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 )
 
-// Load reads a folder of manifests, or a single file, once. The verdicts report problems with files and objects. Load
-// returns an error only if the folder itself cannot be read.
+// Load reads a folder of manifests, or a single file, once. The returned verdicts contain the problems of files and
+// objects. Load returns an error only if the folder itself cannot be read.
 func Load(dir string) (*snapshot.Snapshot, []*report.Verdict, error) {
 	list, err := newFolder(dir).read(func(string) {})
 	if err != nil {
@@ -55,8 +55,8 @@ func (f *Files) Store() *snapshot.Store { return f.store }
 // Synced returns a channel that is closed when the folder has been read once.
 func (f *Files) Synced() <-chan struct{} { return f.synced }
 
-// Verdicts returns the verdicts on files and objects with problems, sorted by report.Compare. When the verdicts change,
-// the reader of the store is notified, even if no object has changed.
+// Verdicts returns the problems of files and objects, sorted by report.Compare. When the problems change, the reader of
+// the store is notified, even if no object has changed.
 func (f *Files) Verdicts() []*report.Verdict {
 	if v := f.verdicts.Load(); v != nil {
 		return *v
@@ -98,8 +98,8 @@ func (f *Files) refresh(w *watcher) bool {
 	return true
 }
 
-// logFailure logs the reason why the folder cannot be read, once for each reason. It only logs until the folder has
-// been read for the first time. Afterwards, the verdicts report the reason.
+// logFailure logs the reason why the folder cannot be read, once for each reason. After the folder has been read for
+// the first time, it logs nothing, because Verdicts then reports the reason.
 func (f *Files) logFailure(err error) {
 	before := f.failure
 	f.failure = err.Error()

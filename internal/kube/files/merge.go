@@ -242,7 +242,7 @@ func serviceRef(namespace, name string) ir.Ref {
 	return ir.Ref{Kind: kinds.Service, Namespace: namespace, Name: name}
 }
 
-// verdicts returns the verdicts on files and objects with problems, sorted by report.Compare.
+// verdicts returns the problems of files and objects, sorted by report.Compare.
 func (m *merger) verdicts() []*report.Verdict {
 	list := make([]*report.Verdict, 0, len(m.problems))
 	for ref, problems := range m.problems {

@@ -27,7 +27,7 @@ type ownService struct {
 	at      time.Time
 	// pause is the minimum time between two writes. The field at is the time of the last write.
 	pause time.Duration
-	// refused is the verdict on the Service if the last write was rejected for a reason that the owner of the Service
+	// refused is the problem of the Service if the last write was rejected for a reason that the owner of the Service
 	// can fix, otherwise nil.
 	refused *report.Verdict
 }
@@ -89,7 +89,8 @@ func (o *ownService) note(service *corev1.Service, ports []corev1.ServicePort, e
 	}
 }
 
-// refusal returns a verdict if err has a cause that the owner of the Service can fix, and nil for other errors.
+// refusal returns err as a problem of the Service if the owner of the Service can fix the cause, and nil for other
+// errors.
 func refusal(service *corev1.Service, err error) *report.Verdict {
 	switch {
 	case apierrors.IsForbidden(err):

@@ -72,13 +72,14 @@ func Plan(r *report.Report, s *snapshot.Snapshot,
 	return plan
 }
 
-// fewVerdicts determines how judged finds the objects of verdicts: if less than 1/fewVerdicts of the objects of a kind
-// have a verdict, judged looks up each object by name.
+// fewVerdicts determines how the function judged finds the objects with problems: if less than 1/fewVerdicts of the
+// objects of a kind have a verdict, judged looks up each of them by name.
 const fewVerdicts = 8
 
-// judged yields the verdicts on objects of one kind, each with its object. verdicts must be sorted. If many objects
-// have a verdict, judged iterates over the sorted verdicts and the sorted objects in parallel. Looking up ten thousand
-// Ingresses by name would take most of the time that the processing of a change takes.
+// judged yields the verdicts (the problems of one object each) on objects of one kind, together with the objects.
+// verdicts must be sorted. If many objects have a verdict, judged iterates over the sorted verdicts and the sorted
+// objects in parallel. Looking up ten thousand Ingresses by name would take most of the time that the processing of a
+// change takes.
 func judged(verdicts []*report.Verdict,
 	objects snapshot.Objects[kinds.Object]) iter.Seq2[*report.Verdict, kinds.Object] {
 	return func(yield func(*report.Verdict, kinds.Object) bool) {

@@ -123,7 +123,7 @@ func serviceIn(s *snapshot.Snapshot, name ir.Name) *corev1.Service {
 	return service
 }
 
-// setVerdicts publishes the verdicts if they have changed.
+// setVerdicts sets the result of Writer.Verdicts. If it has changed, setVerdicts sends a value on the channel changed.
 func (p *ports) setVerdicts(verdicts []*report.Verdict) {
 	if !slices.EqualFunc(*p.verdicts.Load(), verdicts, (*report.Verdict).Equal) {
 		p.verdicts.Store(&verdicts)

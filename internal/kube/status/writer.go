@@ -100,7 +100,7 @@ func signal(c chan<- struct{}) {
 // this replica is not the leader.
 func (w *Writer) Verdicts() []*report.Verdict { return *w.ports.verdicts.Load() }
 
-// Changed returns a channel that receives a value when the result of Verdicts has changed.
+// Changed returns a channel that receives a value when the problems that Verdicts returns have changed.
 func (w *Writer) Changed() <-chan struct{} { return w.ports.changed }
 
 // Leader reports whether this replica is the leader, which may write.
