@@ -11,8 +11,8 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/endpoints"
 )
 
-// EndpointProblems returns a verdict for each object that refers to a backend whose endpoints are currently missing,
-// not allowed or unhealthy. It is safe for concurrent use.
+// EndpointProblems returns the problems of objects that refer to a backend whose endpoints are currently missing, not
+// allowed or unhealthy, with one verdict for each object. It is safe for concurrent use.
 func (l *Live) EndpointProblems(config *ir.Config) []*report.Verdict {
 	// reference identifies a backend in a field of an object. It is used to report a problem only once if many paths of
 	// an Ingress have the same backend.

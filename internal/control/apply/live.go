@@ -218,7 +218,8 @@ func (l *Live) Close() {
 // listeners maps a protocol to the command that lists the processes that listen on its ports.
 var listeners = map[string]string{"tcp": "ss -ltnp", "udp": "ss -lunp"}
 
-// refusedPort returns the verdict that a port could not be opened, on the object that defines the port.
+// refusedPort returns the problem that a TCP or UDP port could not be opened, as a verdict on the object that defines
+// the port.
 func refusedPort(r l4app.Refusal) *report.Verdict {
 	protocol, port, _ := strings.Cut(r.Name, "/")
 	p := report.Problem{

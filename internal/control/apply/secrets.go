@@ -35,7 +35,8 @@ func (s Secrets) SetSecret(name ir.Name, data map[string][]byte, present bool) {
 	s.Certificates.SetSecret(name, data, present)
 }
 
-// Problems returns a verdict for each object that refers to a missing Secret or to a Secret with invalid contents.
+// Problems returns the problems of objects that refer to a missing Secret or to a Secret with invalid contents, with
+// one verdict for each object.
 func (s Secrets) Problems() []*report.Verdict {
 	return slices.Concat(s.Certificates.Problems(), s.Trust.Problems(), s.Users.Problems())
 }
