@@ -88,7 +88,7 @@ func Carry(s *snapshot.Snapshot, verdicts []*report.Verdict, o settings.Config) 
 	}
 }
 
-// checkCertificates returns the verdicts on the certificate Secrets to which the live configuration refers.
+// checkCertificates returns the problems of the Secrets with certificates to which the live configuration refers.
 func checkCertificates(s *snapshot.Snapshot, d *document.Live) []*report.Verdict {
 	secrets := apply.NewSecrets()
 	secrets.Certificates.Update(d.Certificates)

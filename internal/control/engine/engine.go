@@ -56,7 +56,7 @@ type Publisher interface {
 	Run(ctx context.Context)
 	Publish(*report.Report, *snapshot.Snapshot, settings.Config, []*ir.StreamRoute)
 	Leader() bool
-	// Changed returns a channel that receives a value when the result of Verdicts has changed.
+	// Changed returns a channel that receives a value when the problems that Verdicts returns have changed.
 	Changed() <-chan struct{}
 }
 

@@ -122,7 +122,7 @@ func (l *loop) startListeners() {
 	l.publish()
 }
 
-// publisherChanged returns a channel that receives a value when the publisher's verdicts have changed.
+// publisherChanged returns a channel that receives a value when the problems that the publisher has found have changed.
 func (l *loop) publisherChanged() <-chan struct{} {
 	if l.publisher == nil {
 		return nil

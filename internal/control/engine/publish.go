@@ -80,7 +80,7 @@ func (l *loop) openRoutes() []*ir.StreamRoute {
 	return l.open
 }
 
-// matterToStatus reports whether a change of the object may require a status update even if no verdict has changed.
+// matterToStatus reports whether a change of the object may require a status update even if no problem has changed.
 func matterToStatus(changed ir.Ref) bool { return changed.Kind != kinds.Secret }
 
 // levels maps severities to log levels.

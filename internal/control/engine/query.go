@@ -84,8 +84,8 @@ func (e *Engine) published() *report.Report {
 	return s.report
 }
 
-// Report returns the verdicts on all objects, with problems for objects whose backends currently have no endpoints.
-// These problems are computed for each call, because endpoints change without a run of the pipeline.
+// Report returns the problems of all objects. For each call, it checks which backends currently have no endpoints, and
+// adds problems for them, because endpoints change without a run of the pipeline.
 func (e *Engine) Report() *report.Report {
 	return e.published().With(e.live.EndpointProblems(e.state.Load().config))
 }
@@ -114,8 +114,8 @@ func (e *Engine) Settings() settings.Config {
 	return settings.Config{}
 }
 
-// Generation returns a number that increases with each applied change, each change of verdicts, and each new Caddy
-// configuration that is in effect. Changes of endpoints alone do not increase it.
+// Generation returns a number that increases with each applied change, with each change of the reported problems, and
+// when a new Caddy configuration takes effect. Changes of endpoints alone do not increase it.
 func (e *Engine) Generation() uint64 { return e.state.Load().generation }
 
 // Await waits until Generation returns the given number or a higher one, or until ctx ends.
