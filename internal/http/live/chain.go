@@ -151,7 +151,7 @@ func (c *chain) provisionAgain(ctx caddy.Context) (changed bool, err error) {
 	return changed, nil
 }
 
-// unavailableSteps replaces the handlers of a chain that cannot be used. It responds with 503.
+// unavailableSteps is used in place of the handlers of a chain that cannot be used. Its only handler responds with 503.
 var unavailableSteps = []step{{filter: unavailable{}}}
 
 type unavailable struct{}

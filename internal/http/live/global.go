@@ -81,7 +81,7 @@ func (t *Table) setTracer(of *ir.Collector) {
 // Spans returns the exporters of OpenTelemetry spans. They also provide metrics.
 func (t *Table) Spans() *tracing.Exports { return t.spans }
 
-// AccessLogs returns the open files of the access log. It also provides their metrics.
+// AccessLogs returns the open files of the access log. The result also provides metrics about these files.
 func (t *Table) AccessLogs() *accesslog.Files { return t.logs }
 
 // AccessLog returns the log of HTTP requests. Nil means that requests are not logged.
@@ -135,8 +135,8 @@ func newResponseHeaders(g *ir.Global, o *Options) *responseHeaders {
 	return a
 }
 
-// The method Always returns the header changes that apply to all responses. secure reports whether the request used
-// TLS.
+// Always is the source of Exchange.ForAllResponses: it returns the header changes that apply to every response. secure
+// must be true if the request used TLS.
 func (t *Table) Always(secure bool) exchange.Changes {
 	if secure {
 		return t.global.responseHeaders.Load().secure

@@ -26,8 +26,8 @@ type Route struct {
 	// redirect is set if requests without TLS are redirected to HTTPS, otherwise nil.
 	redirect *ir.HTTPSRedirect
 	streams  *streams
-	// position is the index of the route in host.all. begin is the literal text with which the route's regular
-	// expression begins: other paths cannot match.
+	// position is the index of the route in host.all. begin is the literal prefix of the route's regular expression:
+	// paths that do not begin with it cannot match.
 	position int
 	begin    string
 	// conditions is nil if the route serves all requests for its path. next is the route for the same path that is
@@ -87,10 +87,10 @@ type host struct {
 	passthrough *Passthrough
 }
 
-// find returns the route for a request, or nil if no route matches. path must be the result of message.CleanPath. find
-// tries the exact path first, then the longest prefix. A regular expression that is listed before the route found in
-// this way takes precedence; if there is no such route, the first regular expression that matches is used. find returns
-// an error if matching takes too long.
+// find returns the route for a request, or nil if no route matches. path must be the result of message.CleanPath. An
+// exact path takes precedence over prefixes, and the longest prefix over shorter prefixes. Regular expressions are
+// tried in the order of the live configuration, and take precedence over an exact path or prefix that is listed after
+// them. find returns an error if matching takes too long.
 func (h *host) find(path string, r *message.Request) (*Route, error) {
 	budget := pattern.NewBudget()
 	plain := h.exact[path].first(r, &budget)
@@ -192,9 +192,9 @@ func (r *Route) with(next *Route) *Route {
 	return r
 }
 
-// append adds a route to the end of the linked list of routes with the same path. Routes with the same access rules
-// share their set of open streams, so that a stream can continue if a change of weights or conditions assigns its
-// request to another route.
+// The method append adds next to the end of the linked list of routes with the same path that starts with r. Routes
+// with the same access rules share their set of open streams, so that a stream can continue if a change of weights or
+// conditions assigns its request to another route.
 func (r *Route) append(next *Route) {
 	for last := r; ; last = last.next {
 		if last.accessKey() == next.accessKey() {

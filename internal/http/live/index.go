@@ -182,7 +182,7 @@ func (x *index) get(name string) *host {
 	return x.exact.get(name)
 }
 
-// all calls yield with every host.
+// The method all calls yield with every host.
 func (x *index) all(yield func(*host)) {
 	for _, group := range []*hosts{&x.exact, &x.wildcard} {
 		for _, m := range group {

@@ -19,8 +19,8 @@ func redirect(x *exchange.Exchange, to *ir.HTTPSRedirect) (responded bool, err e
 	}
 	host := client.Hostname()
 	if host == "" {
-		// An HTTP/1.0 request may have no host. The redirect then has no target, and the request must not be served
-		// without TLS.
+		// Reject an HTTP/1.0 request without a host: a redirect would have no target, and the request must not be
+		// served without TLS.
 		return true, x.Respond(http.StatusBadRequest, "")
 	}
 	if to.Port != 0 {

@@ -111,8 +111,8 @@ func (v *ChainRun) enter(w http.ResponseWriter, r *http.Request, fn func() error
 	return err
 }
 
-// Apply runs a filter inside a Caddy handler. It then calls next, unless the filter has responded or has returned an
-// error.
+// Apply applies a filter to a request that a Caddy handler is processing. It then calls next, unless the filter has
+// responded or has returned an error.
 func (v *ChainRun) Apply(f filter.Filter, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	return v.enter(w, r, func() error {
 		responded, err := f.Apply(v.x)
@@ -123,7 +123,7 @@ func (v *ChainRun) Apply(f filter.Filter, w http.ResponseWriter, r *http.Request
 	})
 }
 
-// Forward forwards the request of a Caddy handler to an endpoint.
+// Forward forwards a request that a Caddy handler is processing to an endpoint.
 func (v *ChainRun) Forward(s *proxy.Settings, w http.ResponseWriter, r *http.Request) error {
 	return v.enter(w, r, func() error { return v.connections.Forward(v.x, s, v.to.secured) })
 }

@@ -137,7 +137,7 @@ func (t *Table) update(g *group, changes map[string]*document.Host) {
 	t.drain(ending)
 }
 
-// retryRefused provisions again the handler chains of hosts that Caddy rejected earlier. It may succeed now, for
+// retryRefused tries again to provision the rejected handler chains of the given hosts. Caddy may accept them now, for
 // example because a missing module or resource has become available.
 func (t *Table) retryRefused(g *group, hosts map[string]*document.Host) {
 	tried := map[*chain]bool{}
@@ -146,7 +146,7 @@ func (t *Table) retryRefused(g *group, hosts map[string]*document.Host) {
 			for d := range r.route.destinations {
 				if c := d.chain; t.chains[c.id] == c && c.refused != nil && !tried[c] {
 					tried[c] = true
-					// The chain stores an error, so ignore it here.
+					// If it fails again, provisionAgain stores the error in the chain, so ignore the error here.
 					_, _ = c.provisionAgain(t.ctx)
 				}
 			}
