@@ -35,8 +35,8 @@ type conn struct {
 	tcp      *net.TCPConn
 	raw      syscall.RawConn
 	lowerTCP *net.TCPConn
-	// firstRead waits for the first bytes of a request without holding a buffer. It stores the number of bytes in
-	// firstCount, or an error in firstErr.
+	// firstRead reads the first bytes of a request from the socket. It stores the number of bytes in firstCount, or an
+	// error in firstErr.
 	firstRead  func(fd uintptr) bool
 	firstCount int
 	firstErr   error
@@ -91,7 +91,7 @@ func (c *conn) serve() {
 	c.input.release()
 }
 
-// abandon keeps the buffers of the connection from being returned to their pool. It is called after the handler
+// abandon prevents the buffers of the connection from being returned to their pool. It is called after the handler
 // panicked, because a goroutine of the handler may still use the buffers.
 func (c *conn) abandon() { c.input.pooled, c.writer.pooled = pools.Buffer{}, pools.Buffer{} }
 
@@ -102,8 +102,8 @@ func (c *conn) end() {
 	}
 }
 
-// readRequest waits for the next request and reads its head. It returns false if no request must be served, because the
-// connection ends or the request was rejected.
+// readRequest waits for the next request and reads its head. It returns false if there is no request to serve, because
+// the connection has ended or the request was rejected.
 func (c *conn) readRequest() bool {
 	c.options = c.server.Options()
 	if c.input.empty() {
@@ -149,7 +149,7 @@ func (c *conn) wait() bool {
 	err := c.readIdle()
 	c.state.Store(stateActive)
 	if c.server.closing.Load() {
-		// Shutdown sets the read deadline at about this time, so set it again for the request that has arrived.
+		// Shutdown changes the read deadline at about this time, so the cached deadline may be wrong.
 		c.mu.Lock()
 		c.reads.invalidate()
 		c.mu.Unlock()
@@ -236,8 +236,8 @@ func (c *conn) handle() (ok bool) {
 	return true
 }
 
-// reject responds to an invalid request with an error status. It then closes the write side of the connection first, so
-// that the client can read the response.
+// reject responds to an invalid request with an error status. It closes only the write side of the connection at first,
+// so that the client can read the response.
 func (c *conn) reject(reason *http1.Error) {
 	if c.server.Rejected != nil {
 		c.request.Conn = c.info

@@ -186,8 +186,8 @@ func replay(nc net.Conn, ahead []byte) net.Conn {
 	return &replayed{nc, bytes.Clone(ahead)}
 }
 
-// replayed is a connection from which bytes were already read. Read returns these bytes, which are stored in ahead,
-// again.
+// replayed is a connection from which some bytes were already read. These bytes are stored in ahead, and Read returns
+// them first.
 type replayed struct {
 	net.Conn
 	ahead []byte

@@ -61,7 +61,7 @@ type Server struct {
 
 	mu    sync.Mutex
 	conns map[*conn]struct{}
-	// gone is closed when the last connection has ended. It is nil unless Shutdown is waiting.
+	// gone is closed when the last connection has ended. It is nil until Shutdown is called.
 	gone chan struct{}
 }
 
@@ -130,8 +130,8 @@ func (s *Server) Drain() {
 	}
 }
 
-// IdleTime returns the time since which all connections have been idle. It returns false if there is no connection, or
-// if a request is in flight.
+// IdleTime returns how long all connections have been idle: the time since the last request on any of them. It returns
+// false if there is no connection, or if a request is in flight.
 func (s *Server) IdleTime() (time.Duration, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,7 +167,7 @@ func (s *Server) Connections() (all, idle int) {
 	return len(s.conns), idle
 }
 
-// plainTCP returns nc as a *net.TCPConn, or nil if nc has another type, such as TLS.
+// plainTCP returns nc as a *net.TCPConn, or nil if nc has another type, such as *tls.Conn.
 func plainTCP(nc net.Conn) *net.TCPConn {
 	tcp, _ := nc.(*net.TCPConn)
 	return tcp

@@ -26,8 +26,8 @@ type writer struct {
 	// toHead is true for a HEAD request, and http10 for an HTTP/1.0 request. Both are set before the handler runs,
 	// because Caddy handlers may change the method of the request.
 	toHead, http10 bool
-	// started is true after the response head was written, done after the response is complete, and continued after 100
-	// Continue was sent.
+	// started is true after the response head was written, done after the end of the response or after Switch, and
+	// continued after 100 Continue was sent.
 	started, done, continued bool
 	// bodiless is true if the response has no body, and chunked if the body is chunked. For other responses, left is
 	// the number of body bytes that the handler must still write, or negative if the length of the body is not known.
