@@ -156,7 +156,7 @@ type Changes struct {
 	// Each field in Default is added if the response has no field of the same kind.
 	Default []Field
 	// If ByAddHeader is true, the changes apply only to responses with the status codes to which nginx's directive
-	// add_header applies. These are successful responses and redirects, but not errors.
+	// add_header applies. These are most successful responses and redirects, but no errors.
 	ByAddHeader bool
 }
 

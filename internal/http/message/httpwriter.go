@@ -65,12 +65,13 @@ func (h *httpWriter) EndBody() {
 	_ = http.NewResponseController(h.w).SetReadDeadline(time.Unix(1, 0))
 }
 
-// Interim writes only the given fields. They are not repeated in the final response.
+// Interim writes an interim response with only the given fields. These fields are not repeated in the final response.
 //
-// Go's HTTP/2 server encodes the header map on another goroutine, and does not wait for that goroutine if the client
-// resets the stream. The concurrent call of clear would then crash the process. If the map has the key Content-Length,
-// the server encodes a copy without this key instead, so Interim sets the key. The HTTP/1 and HTTP/3 servers write the
-// header before WriteHeader returns, and ignore the key, because it has no values.
+// Interim sets the key Content-Length, without values, because of a data race in Go's HTTP/2 server: the server encodes
+// the header map on another goroutine. If the client resets the stream, the server does not wait for this goroutine,
+// and the call of clear would crash the process. If the map has the key Content-Length, the server encodes a copy of
+// the map without this key instead. The HTTP/1 and HTTP/3 servers encode the map before WriteHeader returns, and ignore
+// a key without values.
 func (h *httpWriter) Interim(status int, fields Fields) error {
 	if !h.interim || h.started {
 		return nil

@@ -162,8 +162,8 @@ func (r *Request) UpgradeProtocol() string {
 	return r.Fields.Get(Upgrade)
 }
 
-// IsWebSocket reports whether a request asks to upgrade to WebSocket. Other upgrades are not supported: with protocols
-// such as h2c, a client could send requests to an endpoint that the controller does not see.
+// IsWebSocket reports whether a request asks to upgrade to WebSocket. Other upgrades are not supported: after an
+// upgrade to h2c, for example, a client could send requests that the controller cannot check.
 func (r *Request) IsWebSocket() bool { return strings.EqualFold(r.UpgradeProtocol(), "websocket") }
 
 // Response is the head of an HTTP response: the status and the header fields, without the body.
