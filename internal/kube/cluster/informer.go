@@ -40,7 +40,7 @@ func (s scope) fieldSelector() string {
 	return strings.Join(terms, ",")
 }
 
-// where describes the scope for messages, for example "in namespace x".
+// where returns a description of the scope for messages, for example "in namespace x".
 func (s scope) where() string {
 	if s.namespace == "" {
 		return "in the whole cluster"
@@ -142,9 +142,9 @@ func (f *factory) informer(s scope) (*informer, error) {
 // failed is called whenever a list or watch request ends with an error. After a pause, the informer sends the next
 // request by itself.
 //
-// If RBAC only allows access to some namespaces, cluster-scoped objects may be forbidden. The controller must serve
-// without them; like ingress-nginx, it then works without IngressClasses. The store marks the whole kind as denied
-// until it gets an object of the kind. Objects of the kind that were read before are still used.
+// If RBAC only allows access to some namespaces, cluster-scoped objects such as IngressClasses may be forbidden. The
+// controller must serve requests without them, as ingress-nginx does. So the store marks the whole kind as denied until
+// it gets an object of the kind. Objects of the kind that were read before are still used.
 func (i *informer) failed(_ context.Context, _ *cache.Reflector, err error) {
 	i.errors.add(i.scope, err)
 	if i.dispensable && apierrors.IsForbidden(err) {
@@ -155,9 +155,9 @@ func (i *informer) failed(_ context.Context, _ *cache.Reflector, err error) {
 	}
 }
 
-// transform returns a function that trims each object that an informer receives. If an unchanged object is listed again
-// after a watch has ended, the function returns the object that is already in the store, so that memory holds only one
-// copy of each object.
+// transform returns a function that removes unneeded fields from each object that an informer receives. If an unchanged
+// object is listed again after a watch has ended, the function returns the object that is already in the store, so that
+// memory holds only one copy of each object.
 func transform(kind kinds.Kind, store *snapshot.Store) cache.TransformFunc {
 	return func(object any) (any, error) {
 		o, ok := object.(kinds.Object)

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// watchTime is the minimum duration of a watch that is requested from the API server, as informers do. The API
-	// server ends the watch after the requested time.
+	// watchTime is the minimum timeout that is requested for a watch; informers request the same. After the timeout,
+	// the API server ends the watch, and the reader starts a new one.
 	watchTime = 5 * time.Minute
 	// shortWatch is the minimum duration of a successful watch. A shorter watch counts as failed, and the next one is
 	// delayed.

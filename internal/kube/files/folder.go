@@ -16,8 +16,8 @@ import (
 const (
 	// largest is the maximum size of a manifest file in bytes.
 	largest = 32 << 20
-	// fresh is the time after its last modification during which a file is read again even if its size and modification
-	// time are the same. File systems have coarse clocks, so two writes can have the same modification time.
+	// A file that was modified less than fresh ago is read again even if its size and modification time have not
+	// changed. File systems have coarse clocks, so two writes can have the same modification time.
 	fresh = 2 * time.Second
 )
 

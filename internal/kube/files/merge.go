@@ -43,7 +43,7 @@ type round struct {
 	set, gone       []kinds.Object
 }
 
-// todo is a list of names to process, without duplicates.
+// todo is a list of the names of objects to process, without duplicates.
 type todo struct {
 	list []ir.Ref
 	seen map[ir.Ref]bool
