@@ -96,7 +96,7 @@ func (a *Admin) tryChange(ctx context.Context, merge func(map[string]any) error)
 	return true, s.post(ctx, body, etag)
 }
 
-// host returns the value of the Host header.
+// host returns the value of the Host header for requests to the admin API.
 func (a *Admin) host() string {
 	if a.address.IsUnixNetwork() {
 		return "127.0.0.1"

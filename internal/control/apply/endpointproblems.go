@@ -61,9 +61,9 @@ func withoutEndpoints(h *ir.VirtualHost, r *ir.Route, b *ir.WeightedBackend) str
 	return "requests get 503"
 }
 
-// fallbackEffect describes, for a message, that requests go to the fallback backend in all. It returns "" if all has no
-// fallback backend, or if the fallback backend is the parameter than. goes is the start of the description, such as
-// "requests go".
+// fallbackEffect returns the part of a message that names the fallback backend to which requests go while the backend
+// than has no endpoints. It returns "" if all contains no other backend that is a fallback. goes is the start of the
+// text, such as "requests go".
 func fallbackEffect(all []ir.WeightedBackend, than *ir.Backend, goes string) string {
 	for i := range all {
 		if all[i].Fallback && all[i].Backend != than {

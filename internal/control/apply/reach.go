@@ -63,7 +63,7 @@ func (l *Live) guardPorts() {
 	}
 }
 
-// localhost are the addresses of the name "localhost".
+// localhost lists the addresses of the host name "localhost".
 var localhost = []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()}
 
 // listeningAt parses listen addresses. Invalid addresses are skipped, because Caddy reports them. Unix sockets are

@@ -98,8 +98,8 @@ type adoption struct {
 	document *document.Live
 }
 
-// load is the request of a call of Load to replace the live configuration. served is closed when the new one is in
-// effect.
+// load is a call of Load that has not returned yet, with the new live configuration. served is closed when this
+// configuration is in effect.
 type load struct {
 	document *document.Live
 	served   chan struct{}

@@ -118,8 +118,7 @@ var ofCertificates = []report.Reason{
 	report.InvalidCA, report.RevocationListExpired,
 }
 
-// ofPorts lists the reasons of problems that are counted as port problems: problems because of which a TCP or UDP port
-// is not open.
+// ofPorts lists the reasons of problems that are counted as port problems: problems that keep a TCP or UDP port closed.
 var ofPorts = []report.Reason{report.PortConflict, report.PortNotAllowed, report.InvalidEntry}
 
 // countProblems updates the metrics from a published report. A problem with the reason InvalidEntry is counted as a

@@ -11,7 +11,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/settings"
 )
 
-// ErrNotReady is returned while requests get status 503, until all objects have been applied once.
+// ErrNotReady is the error of Ready until all objects have been applied for the first time. Until then, requests get
+// the status 503.
 var ErrNotReady = errors.New("the Ingresses have not been read yet")
 
 // Status is the response of GET /k8singress/status.
@@ -133,12 +134,13 @@ func (e *Engine) Await(ctx context.Context, generation uint64) error {
 	}
 }
 
-// ErrHasSource is returned by Load if the engine has a source of objects.
+// ErrHasSource is returned by Load if the engine reads objects from a cluster or a folder.
 var ErrHasSource = errors.New(
 	"this process watches a cluster or a folder of manifests, and accepts no documents: set \"source none\" in its " +
 		"Caddyfile to load documents")
 
-// Load replaces the live configuration of an engine without a source, and waits until the new one is in effect.
+// Load replaces the live configuration of an engine that reads no Kubernetes objects, and waits until the new
+// configuration is in effect.
 func (e *Engine) Load(ctx context.Context, d *document.Live) error {
 	if e.HasSource() {
 		return ErrHasSource

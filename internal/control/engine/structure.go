@@ -97,7 +97,8 @@ func (e *Engine) structure(ctx context.Context) (bool, error) {
 	})
 }
 
-// complete is used if the configuration must not be changed. It returns an error if a required server is missing.
+// complete returns an error if a server that the options require is missing in Caddy's configuration. It is called
+// instead of the method structure if the configuration must not be changed.
 func (e *Engine) complete() error {
 	missing := missingServer(e.Settings(), front.Process().Expects)
 	if missing == "" {
