@@ -12,16 +12,16 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/udp"
 )
 
-// logRecord is the access log record of one TCP connection. A nil *logRecord means that the connection is not logged;
-// its methods then do nothing.
+// logRecord is the access log record of one TCP connection. If it is nil, the connection is not logged, and its methods
+// do nothing.
 type logRecord struct {
 	accesslog.Session
 	log *accesslog.Streams
 }
 
-// newRecord starts the access log record of a connection. It returns nil if there is no access log. The initial status
-// is StreamUnread, which means that the connection ended before its client had sent the data that the port requires.
-// setStatus and setTraffic set another status.
+// newRecord starts the access log record of a connection. It returns nil if there is no access log. The status in the
+// record starts as StreamUnread, and keeps this value if the connection ends before the client has sent the data that
+// the port requires, such as a ClientHello. setStatus and setTraffic change it.
 func (p *port) newRecord(conn net.Conn) *logRecord {
 	log := p.accessLog()
 	if log == nil {
@@ -69,8 +69,8 @@ func (n *logRecord) setBackend(to *balancer.Backend) {
 	}
 }
 
-// setTraffic sets the status in the access log record to StreamServed, and copies the endpoint's address and the
-// numbers of bytes from l.
+// setTraffic sets the status in the access log record to StreamServed. It also copies the endpoint's address and the
+// number of bytes in each direction from the link l, which connects the client and the endpoint.
 func (n *logRecord) setTraffic(l *link) {
 	if n != nil {
 		n.Status, n.Endpoint, n.Received, n.Sent = accesslog.StreamServed, l.endpoint.Address(),
@@ -78,7 +78,7 @@ func (n *logRecord) setTraffic(l *link) {
 	}
 }
 
-// end writes the record to the access log.
+// The method end writes the record to the access log.
 func (n *logRecord) end() {
 	if n != nil {
 		n.log.Record(n.Session)

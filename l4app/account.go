@@ -28,17 +28,19 @@ const (
 	noEndpoint
 	// idled means that no bytes were transferred during the idle timeout.
 	idled
-	// drained means that the endpoint was removed, and the drain time has passed since then.
+	// drained means that the connection was closed because its endpoint had been removed, and the drain time had
+	// passed.
 	drained
-	// portClosed means that the port was closed, and the drain time has passed since then.
+	// portClosed means that the connection was closed because its port had been closed, and the drain time had passed.
 	portClosed
-	// noClientHello means that the client did not send a complete TLS ClientHello in time, so the host is not known.
+	// noClientHello means that the client did not send a complete TLS ClientHello in time, so it is not known to which
+	// host it wanted to connect.
 	noClientHello
 	// noHandshake means that the TLS handshake with the client failed.
 	noHandshake
-	// noDescriptors means that the port or its namespace has used up its share of the file descriptors.
+	// noDescriptors means that no more file descriptors may be used by the port, or by all ports of its namespace.
 	noDescriptors
-	// loop means that the connection comes from this process itself.
+	// loop means that this process itself opened the connection, so forwarding it could cause an endless loop.
 	loop
 	// internalError means that an internal error occurred, such as a panic.
 	internalError
@@ -56,9 +58,9 @@ var reasons = [failures]string{
 // cause such failures as often as they like.
 const quiet = 10 * time.Second
 
-// account holds the metrics of one port, or of the TLS passthrough connections of an HTTPS port. It is kept when the
-// handlers of the port are replaced. It is also kept when the port is closed and opened again, as long as old
-// connections remain.
+// account holds the metrics of one port, or of the TLS passthrough connections of an HTTPS port. It stays the same if
+// the handlers of the port are replaced. If the port is closed, the account is kept as long as connections of the port
+// remain, and is used again if the port is opened in this time.
 type account struct {
 	protocol, port string
 	// users is the number of ports that use the account, including closed ports that still have open connections. It is
@@ -70,12 +72,12 @@ type account struct {
 	failed         [failures]atomic.Uint64
 	warned         [failures]atomic.Int64
 	unwarned       [failures]atomic.Uint64
-	// traffic holds the metrics of a UDP port, for which the fields above are not used, except failed.
+	// traffic holds the metrics of a UDP port. For such a port, the fields above are not used, except failed.
 	traffic udp.Traffic
 }
 
-// enter counts a connection as open until leave is called. If limit connections are already open, it returns false and
-// does not count the connection. A limit of zero means no limit.
+// The function enter counts a connection as open until leave is called. If the number of open connections has reached
+// limit, it returns false and does not count the connection. A limit of zero means no limit.
 func (a *account) enter(limit int) bool {
 	if n := a.active.Add(1); limit > 0 && n > int64(limit) {
 		a.active.Add(-1)
@@ -90,8 +92,8 @@ func (a *account) leave() { a.active.Add(-1) }
 // fail counts a failure.
 func (a *account) fail(f failure) { a.failed[f].Add(1) }
 
-// warn counts a failure. It also logs it, unless a failure of the same kind was logged less than the duration quiet
-// ago.
+// warn counts a failure and logs it. It does not log the failure if it has logged a failure of the same kind within the
+// last 10 seconds (see quiet).
 func (a *account) warn(log *zap.Logger, f failure, message string, fields ...zap.Field) {
 	a.fail(f)
 	now, last := time.Now().UnixNano(), a.warned[f].Load()
@@ -102,15 +104,16 @@ func (a *account) warn(log *zap.Logger, f failure, message string, fields ...zap
 	log.Warn(message, append(fields, zap.Uint64("others_since_the_last_such_line", a.unwarned[f].Swap(0)))...)
 }
 
-// accounts holds the metrics of all ports. It is a prometheus.Collector.
+// accounts holds the metrics of all ports, by port name. It implements prometheus.Collector.
 type accounts struct {
 	budget *budget.Budget
 	mu     sync.Mutex
 	all    map[string]*account
 }
 
-// use returns the account of the port with the given name, such as "tcp/5432". It creates the account if necessary. The
-// caller must call release when the port no longer needs the account.
+// The function use returns the account of a port, which holds its metrics. name is the name of the port, such as
+// "tcp/5432". The account is created if it does not exist. The caller must call release when the port no longer needs
+// the account.
 func (a *accounts) use(name string) *account {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -189,7 +192,8 @@ func (a *account) collect(to chan<- prometheus.Metric) {
 	}
 	if a.protocol == string(ir.UDP) {
 		collectTraffic(&a.traffic, send)
-		// The other failures of a UDP port are counted per datagram, and collectTraffic has already sent them.
+		// Send only this failure: collectTraffic has already sent the other failures of a UDP port, which are counted
+		// per datagram.
 		send(failuresTotal, prometheus.CounterValue, float64(a.failed[internalError].Load()), reasons[internalError])
 		return
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/k8singress/k8singress/internal/tls/trust"
 )
 
-// secured holds the TLS configuration for connections to the endpoints of a port. The current contents of its Secret
-// are used for each handshake; while they are invalid, handshakes fail.
+// secured holds the TLS configuration for connections to the endpoints of a port. Each handshake uses the current
+// contents of the configured Secret. While the contents are invalid, handshakes fail.
 type secured struct {
 	settings  ir.BackendTLS
 	authority *trust.Authority
@@ -23,7 +23,8 @@ type secured struct {
 	current atomic.Pointer[secretTLS]
 }
 
-// secretTLS is the TLS configuration for certain contents of a Secret, or the error if these contents are invalid.
+// secretTLS is the TLS configuration that was created from the contents of a Secret at one point in time, or the error
+// if these contents are invalid.
 type secretTLS struct {
 	contents *trust.Contents
 	config   *tls.Config
@@ -49,8 +50,8 @@ func (s *secured) contents() *trust.Contents {
 	return s.authority.Contents()
 }
 
-// nothing is used if no Secret is configured: the endpoint's certificate is not verified, and no client certificate is
-// sent.
+// nothing is used in place of the contents of a Secret if no Secret is configured: the endpoint's certificate is not
+// verified, and no client certificate is sent.
 var nothing = new(trust.Contents)
 
 func (s *secured) now() *secretTLS {
@@ -68,7 +69,7 @@ func (s *secured) now() *secretTLS {
 	return g
 }
 
-// speak performs the TLS handshake on a connection to an endpoint.
+// speak performs the TLS handshake on a connection to an endpoint, and returns the encrypted connection.
 func (s *secured) speak(ctx context.Context, conn net.Conn) (net.Conn, error) {
 	g := s.now()
 	if g.err != nil {

@@ -12,12 +12,12 @@ import (
 	"github.com/k8singress/k8singress/internal/process/netaddr"
 )
 
-// takenBy returns the addresses on which the servers of a Caddy configuration listen. The apps of the configuration
-// must be provisioned, because their servers and addresses do not change afterwards. The apps may be started while
-// takenBy runs.
+// takenBy returns the addresses that the servers of a Caddy configuration use. All apps of the configuration must be
+// provisioned before, because provisioning can change their servers. It does not matter whether the apps have been
+// started.
 func takenBy(ctx caddy.Context) []netaddr.Taken {
 	var all []netaddr.Taken
-	// An error means that the app is not configured, so it uses no addresses.
+	// Ignore an error: it means that the app is not configured, so it uses no addresses.
 	if app, err := ctx.AppIfConfigured("http"); err == nil {
 		servers := app.(*caddyhttp.App).Servers
 		for _, name := range slices.Sorted(maps.Keys(servers)) {
@@ -35,8 +35,8 @@ func takenBy(ctx caddy.Context) []netaddr.Taken {
 	return all
 }
 
-// appendTaken appends the listen addresses of a server. If the server supports HTTP/3, it also uses each of its TCP
-// addresses for UDP.
+// appendTaken appends the listen addresses of a server. For a server with HTTP/3, it also appends each TCP address as a
+// UDP address.
 func appendTaken(all []netaddr.Taken, server string, texts []string, http3 bool) []netaddr.Taken {
 	replacer := caddy.NewReplacer()
 	for _, text := range texts {
@@ -55,8 +55,9 @@ func appendTaken(all []netaddr.Taken, server string, texts []string, http3 bool)
 	return all
 }
 
-// Check returns an error if a server of the Caddy configuration or an open port already uses the address. Code that
-// listens on an address outside of Ports must call it first, on the goroutine that changes the ports.
+// Check returns an error if the address is already used by a server of the Caddy configuration or by an open port. If
+// code outside of Ports wants to listen on an address, it must call Check first, on the goroutine that changes the
+// ports.
 func (p *Ports) Check(address caddy.NetworkAddress) error {
 	if err := p.check([]string{address.String()}); err != nil {
 		return err
@@ -79,7 +80,8 @@ func (p *Ports) Check(address caddy.NetworkAddress) error {
 }
 
 // check returns an error if a server of the Caddy configuration uses one of the addresses. Without this check, Caddy
-// would silently share the address, and the server and the port would each get a part of the connections.
+// would let the server and the port share the address without an error, and each of them would get a part of the
+// connections.
 func (p *Ports) check(addresses []string) error {
 	for _, text := range addresses {
 		address, err := caddy.ParseNetworkAddress(text)

@@ -16,9 +16,9 @@ import (
 const (
 	// idleTimeout is the default idle timeout, which is also ingress-nginx's default for proxy-stream-timeout.
 	idleTimeout = 600 * time.Second
-	// connectTimeout is the default time in which an endpoint must accept a connection, which is also ingress-nginx's
-	// default for HTTP (proxy-connect-timeout). For TCP ports, ingress-nginx has no such setting and uses nginx's
-	// default of 60 seconds, but most clients do not wait until three endpoints have timed out after that.
+	// connectTimeout is the default time in which an endpoint must accept a connection. It is ingress-nginx's default
+	// for HTTP (proxy-connect-timeout). For TCP ports, ingress-nginx uses nginx's default of 60 seconds, which cannot
+	// be changed. This would be too long: most clients do not wait until three endpoints have timed out.
 	connectTimeout = 5 * time.Second
 	// tries is the default maximum number of endpoints to try for a connection, which is also ingress-nginx's default
 	// for proxy-stream-next-upstream-tries.
@@ -28,7 +28,7 @@ const (
 	triesTimeout = 600 * time.Second
 )
 
-// attempt holds what is needed to find an endpoint that accepts the connection of one client.
+// attempt connects one client to an endpoint: it tries endpoints of a backend until one of them accepts the connection.
 type attempt struct {
 	handler *Handler
 	to      *balancer.Backend
@@ -68,8 +68,8 @@ func (a *attempt) dial(ctx context.Context) (net.Conn, balancer.Choice, error) {
 	return nil, balancer.Choice{}, err
 }
 
-// try connects to one endpoint. It reports the time for connecting to the balancer as the endpoint's latency, because
-// the duration of the whole connection depends on the client.
+// The function try connects to one endpoint. It reports only the connect time to the balancer as the latency of the
+// endpoint, because the client determines how long the whole connection lasts.
 func (a *attempt) try(ctx context.Context, choice balancer.Choice) (net.Conn, error) {
 	begin := time.Now()
 	choice.Begin()
@@ -84,16 +84,16 @@ func (a *attempt) try(ctx context.Context, choice balancer.Choice) (net.Conn, er
 	return conn, err
 }
 
-// connect connects to an endpoint, sends the PROXY protocol header and performs the TLS handshake, as far as they are
-// configured. Then the client's bytes can be sent.
+// connect connects to an endpoint. If they are configured, it also sends the PROXY protocol header and performs the TLS
+// handshake. The client's bytes can be sent on the returned connection.
 func (a *attempt) connect(ctx context.Context, address string) (net.Conn, error) {
 	deadline := time.Now().Add(cmp.Or(a.handler.Policy.ConnectTimeout, connectTimeout))
 	conn, err := a.open(ctx, address, deadline)
 	if err != nil {
 		return nil, err
 	}
-	// Add our own address to outgoing immediately, so that a loop is detected if the connection leads back to one of
-	// our ports.
+	// Add our own address of the connection to outgoing before sending anything: if the connection leads back to one of
+	// our ports, the port then detects the loop.
 	local := addressOf(conn.LocalAddr())
 	a.handler.outgoing.Add(local)
 	ready, err := a.greet(ctx, conn, deadline)
@@ -105,7 +105,8 @@ func (a *attempt) connect(ctx context.Context, address string) (net.Conn, error)
 	return ready, nil
 }
 
-// greet sends the PROXY protocol header to an endpoint, and then performs the TLS handshake, if they are configured.
+// greet sends the PROXY protocol header to an endpoint, if a version is configured, and then performs the TLS
+// handshake, if TLS is configured.
 func (a *attempt) greet(ctx context.Context, conn net.Conn, deadline time.Time) (net.Conn, error) {
 	if len(a.greeting) > 0 {
 		if _, err := conn.Write(a.greeting); err != nil {
@@ -120,8 +121,9 @@ func (a *attempt) greet(ctx context.Context, conn net.Conn, deadline time.Time) 
 	return a.handler.secured.speak(ctx, conn)
 }
 
-// open connects to an endpoint, if the guard allows its address. TCP keep-alive is disabled, because the port's watch
-// ends the connections to endpoints that have disappeared.
+// open opens a TCP connection to an endpoint, if the guard allows connections to its address. It disables TCP
+// keep-alive, because the watch of the port already closes idle connections, and thus also connections to endpoints
+// that have disappeared.
 func (a *attempt) open(ctx context.Context, address string, deadline time.Time) (net.Conn, error) {
 	return a.handler.guard.Dial(ctx, net.Dialer{Deadline: deadline, KeepAlive: -1}, a.to.ID(), address)
 }

@@ -41,14 +41,16 @@ type Handler struct {
 	backends *split.Split[*balancer.Backend]
 	secured  *secured
 	account  *account
-	// accessLog is used for UDP only, because the access log record of a TCP connection is attached to the connection.
+	// accessLog is used for UDP only. The access log record of a TCP connection is attached to the connection instead
+	// (see logRecord).
 	accessLog func() *accesslog.Streams
 	outgoing  *loops.Sockets
 	guard     *reach.Guard
 	share     *budget.Share
 	workers   *workerPool
 	watch     *watch
-	// ends is cancelled when all connections must end, including connections for which no endpoint has been found yet.
+	// ends is a context that is cancelled to end all connections, including connections for which an endpoint is still
+	// being searched.
 	ends context.Context //nolint:containedctx // a connection has no context of its own
 	log  *zap.Logger
 }
@@ -90,7 +92,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// check returns an error if a value is negative.
+// check returns an error if one of the numbers in the policy is negative.
 func check(p *ir.StreamPolicy) error {
 	for name, value := range map[string]int64{
 		"idle_timeout": int64(p.IdleTimeout), "connect_timeout": int64(p.ConnectTimeout), "tries": int64(p.Tries),
@@ -104,7 +106,7 @@ func check(p *ir.StreamPolicy) error {
 	return nil
 }
 
-// Handle forwards a connection until it ends.
+// Handle forwards a connection to an endpoint. It returns when the connection has ended.
 func (h *Handler) Handle(cx *layer4.Connection, _ layer4.Handler) error {
 	return h.pass(cx, h.backends.Next())
 }
@@ -132,8 +134,8 @@ func (h *Handler) pass(cx *layer4.Connection, to *balancer.Backend) error {
 	local := addressOf(backend.LocalAddr())
 	defer h.outgoing.Remove(local)
 	l := &link{client: client, backend: sideOf(backend), endpoint: choice.Endpoint}
-	// Close both sockets: after the client has sent everything, no goroutine reads from the client's socket, so closing
-	// only this socket would not be noticed.
+	// Close both the client's and the endpoint's socket. When the client has sent everything, no goroutine reads from
+	// the client's socket any more, so no goroutine would notice that only this socket was closed.
 	defer panics.AfterContext(h.ends, "l4app/link", l.close)()
 	h.watch.add(l)
 	begin := time.Now()
@@ -144,8 +146,8 @@ func (h *Handler) pass(cx *layer4.Connection, to *balancer.Backend) error {
 	return nil
 }
 
-// unreachable logs and counts that no endpoint could be reached for a connection. It does nothing if the connection had
-// to end before.
+// unreachable logs and counts that no endpoint could be reached for a connection. It does nothing if the search was
+// stopped because the connection had to end.
 func (h *Handler) unreachable(cx *layer4.Connection, to *balancer.Backend, err error) error {
 	if h.ends.Err() != nil {
 		return nil
@@ -155,7 +157,8 @@ func (h *Handler) unreachable(cx *layer4.Connection, to *balancer.Backend, err e
 	return nil
 }
 
-// ended updates metrics and writes log messages when a connection has ended. err is the error that ended it, or nil.
+// ended is called when a connection has ended. It updates the metrics and logs failures. err is the error that has
+// ended the connection, or nil.
 func (h *Handler) ended(cx *layer4.Connection, to *balancer.Backend, l *link, took time.Duration, err error) {
 	switch {
 	case errors.Is(err, errIdle):

@@ -21,26 +21,27 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/reach"
 )
 
-// Passage forwards TLS connections that another server has accepted to endpoints, without terminating TLS.
+// Passage forwards the TLS connections of another server to endpoints, without terminating TLS. The other server has
+// accepted the connections and read the ClientHello.
 type Passage struct {
 	account *account
 	policy  func() ir.StreamPolicy
 	drain   func() time.Duration
 	log     *zap.Logger
-	// name is the name of the port, such as "tcp/443". It identifies the share of the port in the budget for file
-	// descriptors.
+	// name is the name of the port, such as "tcp/443". The file descriptors of the connections are counted for the port
+	// with this name.
 	name     string
 	budget   *budget.Budget
 	outgoing *loops.Sockets
 	guard    *reach.Guard
-	// newest holds the policy and the watch of the latest connection.
+	// newest holds the policy of the latest connection, and the watch that closes idle connections with this policy.
 	newest atomic.Pointer[conditions]
 }
 
-// Passage returns a Passage for the connections that another server accepts at the address at. It calls policy for each
-// new connection; open connections keep their policy. The connections are counted in the metrics of the port in this
-// address. These metrics are kept forever, because connections can outlive the listener, and the next listener on the
-// port continues the counters. Passage is safe for concurrent use.
+// Passage returns a Passage for connections that another server accepts at the address at. The Passage calls policy for
+// each new connection; open connections keep their policy. It counts the connections in the metrics of a port with the
+// port number of this address. These metrics are never deleted, because connections may still be open when the listener
+// is closed, and the next listener on the port must continue the counters. A Passage is safe for concurrent use.
 func (p *Ports) Passage(at net.Addr, policy func() ir.StreamPolicy, log *zap.Logger) *Passage {
 	name := at.Network() + "/" + portOf(at)
 	return &Passage{
@@ -63,27 +64,28 @@ func portOf(at net.Addr) string {
 // ClientHello that is too long.
 func (p *Passage) CountNoClientHello() { p.account.fail(noClientHello) }
 
-// conditions holds the policy and the watch that are shared by all connections that start between two changes of the
-// policy.
+// conditions holds a policy, and the watch that closes idle connections with this policy. Connections share the same
+// conditions as long as the policy does not change.
 type conditions struct {
 	policy ir.StreamPolicy
 	watch  watch
 }
 
-// now returns the policy and the watch for a new connection.
+// The function now returns the conditions for a new connection: the current policy and its watch.
 func (p *Passage) now() *conditions {
 	policy, newest := p.policy(), p.newest.Load()
 	if newest == nil || newest.policy != policy {
 		newest = &conditions{policy: policy, watch: watch{
 			idle: cmp.Or(policy.IdleTimeout, idleTimeout), drain: p.drain, account: p.account,
 		}}
-		// If two connections start at the same time, each may get its own conditions. This is harmless.
+		// If several connections start at the same time after a change of the policy, each of them may create its own
+		// conditions. This is harmless.
 		p.newest.Store(newest)
 	}
 	return newest
 }
 
-// Passed is a connection that a Passage forwards.
+// Passed is a connection that is forwarded by a Passage.
 type Passed struct {
 	cx      *layer4.Connection
 	handler *Handler
@@ -92,8 +94,8 @@ type Passed struct {
 	End context.CancelFunc
 }
 
-// Take returns a Passed for a connection. The caller must call its Pass method to forward the connection to an endpoint
-// of the backend to. ahead holds the bytes that were already read from the connection.
+// Take returns a Passed for a connection. The caller must call the method Pass of the result, which forwards the
+// connection to an endpoint of the backend to. ahead holds the bytes that were already read from the connection.
 func (p *Passage) Take(conn net.Conn, ahead []byte, to *balancer.Backend) *Passed {
 	cx := layer4.WrapConnection(conn, ahead, p.log)
 	ends, end := context.WithCancel(cx.Context)
@@ -116,7 +118,7 @@ func (c *Passed) Pass() (err error) {
 		return nil
 	}
 	defer h.share.Give(perConnection)
-	// A panic ends only this connection.
+	// Recover from a panic, so that it ends only this connection.
 	if p := panics.Try(func() { err = h.pass(c.cx, c.to) }); p != nil {
 		h.account.fail(internalError)
 		h.log.Error("forwarding a passthrough connection panicked", zap.Any("panic", p.Value),

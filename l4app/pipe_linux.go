@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// spliced is the maximum number of bytes per splice call, and the requested size of a pipe. After an unprivileged
-	// process has created 64 pipes of this size, the kernel only gives it smaller pipes.
+	// spliced is the maximum number of bytes to move with one splice call, and also the size to request for a pipe. If
+	// an unprivileged process has created 64 pipes of this size, further pipes are smaller.
 	spliced = 1 << 20
 	// idlePipes is the maximum number of idle pipes that are kept for reuse. Each pipe uses two file descriptors.
 	idlePipes = 64
@@ -20,14 +20,15 @@ const (
 )
 
 // pipe is a kernel pipe. splice uses it to move bytes from one socket to another without copying them into this
-// process. A connection uses a pipe for one direction, and only while the pipe contains bytes. So idle pipes are empty,
-// and idle connections use no pipes.
+// process. Each direction of a connection needs a pipe, but only while there are bytes in it. So idle connections use
+// no pipes, and idle pipes are empty.
 type pipe struct{ in, out int }
 
 var pipes = make(chan pipe, idlePipes)
 
-// pipeShare is the budget for the file descriptors of pipes. It is separate from the budget for connections, because a
-// client can occupy a pipe by not reading. If no pipe is available, the bytes of a connection are copied instead.
+// pipeShare limits the file descriptors of pipes. They are counted separately from the file descriptors of connections,
+// because a client that does not read occupies a pipe. If no pipe is available, bytes are copied without a pipe
+// instead.
 var pipeShare = sync.OnceValue(func() *budget.Share { return budget.Pipes.Budget().Share("", "") })
 
 // perPipe is the number of file descriptors per pipe.
@@ -47,12 +48,12 @@ func takePipe() (pipe, error) {
 		pipeShare().Give(perPipe)
 		return pipe{}, err
 	}
-	// Ignore the error: with a smaller pipe, more splice calls are needed.
+	// Ignore the error: if the pipe is smaller than requested, only more splice calls are needed.
 	_, _, _ = syscall.Syscall(syscall.SYS_FCNTL, uintptr(ends[0]), syscall.F_SETPIPE_SZ, spliced)
 	return pipe{in: ends[1], out: ends[0]}, nil
 }
 
-// give keeps an empty pipe for reuse, or closes it if enough pipes are idle.
+// give makes an empty pipe available for reuse. If there are already enough idle pipes, it closes the pipe instead.
 func (p pipe) give() {
 	select {
 	case pipes <- p:
@@ -71,17 +72,17 @@ type splicer struct {
 	from, to syscall.RawConn
 	note     func(int)
 	pipe     pipe
-	// full is the number of bytes in the pipe. moved is the number of bytes that fill has moved into the pipe. err is
-	// the error of the last splice call.
+	// full is the number of bytes in the pipe. moved is the number of bytes that the method fill has moved into the
+	// pipe. err is the error of the last splice call.
 	full, moved int
 	err         error
 	// readable and writable are the methods fill and drain. They are stored here to avoid an allocation for each call.
 	readable, writable func(uintptr) bool
 }
 
-// splice moves bytes from one connection to another within the kernel, until from reaches EOF. After each write, it
-// calls note with the number of bytes. If it returns errors.ErrUnsupported, no bytes are lost, and the caller must copy
-// the remaining bytes.
+// splice moves bytes from one connection to another within the kernel, until the end of the source from. After each
+// write, it calls note with the number of bytes. If it returns errors.ErrUnsupported, it has not lost any bytes, and
+// the caller must copy the remaining bytes itself.
 func splice(to, from *net.TCPConn, note func(int)) error {
 	source, err := from.SyscallConn()
 	if err != nil {
@@ -114,7 +115,7 @@ func (s *splicer) step() error {
 			err = s.err
 		}
 		if err != nil {
-			// Do not reuse the pipe, because its bytes would be sent on another connection.
+			// Do not reuse the pipe: the bytes in it would be sent on another connection.
 			s.pipe.close()
 			return writeClosedError{err}
 		}
@@ -123,8 +124,8 @@ func (s *splicer) step() error {
 	return nil
 }
 
-// fill moves bytes from the source socket into a pipe. It returns false if it must be called again when the socket has
-// data.
+// fill moves bytes from the source socket into the pipe. It returns false if the socket has no data yet: it must then
+// be called again when data arrives.
 func (s *splicer) fill(socket uintptr) bool {
 	if s.pipe, s.err = takePipe(); s.err != nil {
 		s.err = errors.ErrUnsupported
@@ -140,14 +141,15 @@ func (s *splicer) fill(socket uintptr) bool {
 		s.err = nil
 		return false
 	case errors.Is(err, syscall.EINVAL), errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.EPERM):
-		// The kernel cannot splice from this type of socket, or does not allow this process to use splice.
+		// The kernel cannot splice from this type of socket, or this process is not allowed to use splice. The caller
+		// copies the bytes instead.
 		s.err = errors.ErrUnsupported
 	}
 	return true
 }
 
-// drain moves bytes from the pipe to the destination socket. It returns false if it must be called again when the
-// socket accepts more bytes.
+// drain moves bytes from the pipe to the destination socket. It returns false if the socket accepts no more bytes now:
+// it must then be called again when the socket is writable.
 func (s *splicer) drain(socket uintptr) bool {
 	for s.full > 0 {
 		moved, err := transfer(int(socket), s.pipe.out)

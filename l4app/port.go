@@ -30,28 +30,29 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/udp"
 )
 
-// chain is a provisioned caddy-l4 server without listeners. This package opens the listeners itself, because caddy-l4's
-// listeners do not track open connections, and their handlers cannot be replaced. In addition, caddy-l4 truncates
-// datagrams, and its UDP clients remain after the socket was closed.
+// chain is a provisioned caddy-l4 server: the handlers for the connections of a port, without the listeners. This
+// package opens the listeners itself, because caddy-l4 does not track open connections and cannot replace the handlers
+// of a listener. For UDP, caddy-l4 also truncates datagrams, and keeps its clients after the socket was closed.
 type chain struct {
 	log       *zap.Logger
 	addresses []string
-	// udp holds the settings of a UDP port. It is nil for a TCP port, which has a handler instead.
+	// udp holds the settings of a UDP port. For a TCP port, udp is nil, and handler is set instead.
 	udp         *udp.Settings
 	handler     layer4.Handler
 	cancel      context.CancelFunc
 	connections *connections
-	// end cancels the context of the open connections. It is called before they are closed.
+	// end cancels the context of the open connections. It is called before the connections are closed.
 	end context.CancelFunc
-	// maxConnections is the maximum number of open connections of the port; zero means no limit. share is the budget
-	// for their file descriptors. outgoing holds the local addresses of our own connections to endpoints.
+	// maxConnections is the maximum number of open connections of the port; zero means no limit. share counts and
+	// limits their file descriptors. outgoing holds the local addresses of our own connections to endpoints, to detect
+	// loops.
 	maxConnections int
 	share          *budget.Share
 	outgoing       *loops.Sockets
 }
 
-// newChain provisions a caddy-l4 server. The handlers of the server read data of the port from the scope, and store the
-// port's limits in it.
+// newChain provisions a caddy-l4 server. Its handlers get the data of the port, such as its metrics, from the scope of.
+// They also store the maximum number of connections in the scope.
 func newChain(ctx caddy.Context, server json.RawMessage, of *scope) (*chain, error) {
 	var s layer4.Server
 	if err := caddy.StrictUnmarshalJSON(server, &s); err != nil {
@@ -82,8 +83,9 @@ func newChain(ctx caddy.Context, server json.RawMessage, of *scope) (*chain, err
 	return c, nil
 }
 
-// provision returns one handler for all routes of a caddy-l4 server. If there is a single route without matchers, as
-// for all ports that Render returns, the result calls the route's handlers directly.
+// provision returns a single handler that runs the routes of a caddy-l4 server. If there is only one route, and it has
+// no matchers, the handler calls the handlers of this route directly. This is the case for all ports that Render
+// returns.
 func provision(ctx caddy.Context, s *layer4.Server, log *zap.Logger) (layer4.Handler, error) {
 	unhandled := layer4.HandlerFunc(func(*layer4.Connection) error { return nil })
 	if len(s.Routes) == 1 && len(s.Routes[0].MatcherSetsRaw) == 0 {
@@ -111,7 +113,7 @@ func inTurn(modules []any, last layer4.Handler) layer4.Handler {
 	return last
 }
 
-// close closes all open connections.
+// close closes all open connections that the chain handles.
 func (c *chain) close() {
 	c.end()
 	c.connections.close()
@@ -120,7 +122,7 @@ func (c *chain) close() {
 // buffers is the pool of buffers for the bytes that caddy-l4 reads while it looks for a matching route.
 var buffers = pools.NewBuffers("l4app: matching", 2<<10)
 
-// serve calls the handlers for a connection. A panic ends only this connection.
+// serve calls the handlers for a connection. It recovers from panics, so that a panic ends only this connection.
 func (c *chain) serve(conn net.Conn, account *account, n *logRecord) {
 	buffer := buffers.Get()
 	var err error
@@ -138,10 +140,10 @@ func (c *chain) serve(conn net.Conn, account *account, n *logRecord) {
 	}
 }
 
-// port is an open port. It has listeners on the addresses of its chain. The chain can be replaced by another one with
-// the same addresses.
+// port is an open port, with listeners on the addresses of its chain. The chain, which contains the handlers, can be
+// replaced by another chain with the same addresses.
 type port struct {
-	// wanted is the definition of the port in the configuration. Only the methods of Ports use it.
+	// wanted is the definition of the port in the configuration. It may only be used by the methods of Ports.
 	wanted    *document.Port
 	addresses []string
 	account   *account
@@ -153,12 +155,12 @@ type port struct {
 	forwarders []*udp.Forwarder
 	// serving tracks the goroutines that accept connections, forward datagrams, or serve connections.
 	serving panics.Group
-	// gone is closed when this port is closed. back is closed when the closed port is replaced by a new port with the
-	// same name.
+	// gone is closed when this port is closed. back is closed when a new port with the same name has been opened after
+	// that.
 	gone, back chan struct{}
-	// name is the name of the port. successor is the port that was opened with the same name after this port was
-	// closed. waiting is the number of replaced chains that still have connections, including chains of earlier ports
-	// with this name. Only the methods of Ports use these fields.
+	// name is the name of the port. successor is the port that was opened with the same name after this port had been
+	// closed. waiting is the number of replaced chains of this port, and of earlier ports with this name, that still
+	// have connections. These fields may only be used by the methods of Ports.
 	name      string
 	successor *port
 	waiting   int
@@ -203,8 +205,8 @@ func openPort(ctx caddy.Context, c *chain, of *scope) (*port, error) {
 	return p, nil
 }
 
-// bind listens on an address through Caddy, which supports privileged ports. Caddy silently shares a port with any
-// process that allows sharing, so bind first checks that no other process uses the address.
+// bind listens on an address. It uses Caddy for this, which supports privileged ports. Caddy shares an address without
+// an error if the other process allows it, so bind first checks that no other process uses the address.
 func bind(ctx caddy.Context, address string) ([]any, error) {
 	parsed, err := caddy.ParseNetworkAddress(address)
 	if err != nil {
@@ -220,8 +222,8 @@ func bind(ctx caddy.Context, address string) ([]any, error) {
 	return sockets, nil
 }
 
-// close closes the listeners, so that no new clients are accepted. Open connections continue. The sessions of a UDP
-// port also continue; its forwarders are added to the connections of the chain.
+// close closes the listeners, so that new clients are rejected. Open connections and the sessions of a UDP port
+// continue. The forwarders of a UDP port count as connections of the chain until their last session has ended.
 func (p *port) close() {
 	close(p.gone)
 	for _, listener := range p.listeners {
@@ -236,7 +238,7 @@ func (p *port) close() {
 	}
 }
 
-// free makes the addresses of a closed port available again. It ends the remaining sessions of a UDP port.
+// free makes the addresses of a closed port available again. For a UDP port, this ends the remaining sessions.
 func (p *port) free() {
 	for _, f := range p.forwarders {
 		_ = f.Close()
@@ -261,7 +263,7 @@ func (p *port) accept(listener net.Listener) {
 			})
 			continue
 		}
-		// Try again, because errors such as running out of file descriptors are temporary.
+		// Try again, because some errors are temporary, for example if the process has no more file descriptors.
 		if !p.pauses(err, pause) {
 			return
 		}
@@ -269,8 +271,8 @@ func (p *port) accept(listener net.Listener) {
 	}
 }
 
-// pauses is called after an error from Accept. It waits for the duration pause and returns true if the caller must try
-// again. It returns false if the port was closed.
+// pauses is called after an error from Accept. It waits for the duration pause, and then returns true: the caller must
+// try again. If the port was closed, it returns false.
 func (p *port) pauses(err error, pause time.Duration) bool {
 	if errors.Is(err, net.ErrClosed) {
 		return false
@@ -289,7 +291,7 @@ func (p *port) handle(conn net.Conn) {
 	defer conn.Close()
 	c := p.chain.Load()
 	for !c.connections.add(conn) {
-		// The chain was replaced after it was loaded, or the port was closed.
+		// The connection was not added, because the chain was replaced in the meantime, or because the port was closed.
 		next := p.chain.Load()
 		if next == c {
 			return
@@ -318,8 +320,8 @@ func (p *port) handle(conn net.Conn) {
 // endpoint's.
 const perConnection = 2
 
-// peerOf returns the address of the peer that has opened the connection, even if a PROXY protocol header contains
-// another address.
+// peerOf returns the address of the peer that has opened the connection. It ignores the address in a PROXY protocol
+// header.
 func peerOf(conn net.Conn) netip.AddrPort {
 	if socket, ok := socketOf(conn).(net.Conn); ok {
 		conn = socket
@@ -327,8 +329,8 @@ func peerOf(conn net.Conn) netip.AddrPort {
 	return addressOf(conn.RemoteAddr())
 }
 
-// admit takes the file descriptors for a connection from share. It returns false if the connection must be closed,
-// because share is used up or the connection comes from this process itself.
+// admit takes the file descriptors for a connection from share. It returns false if too few are left, or if this
+// process itself has opened the connection, which would be a loop. The caller must then close the connection.
 func (a *account) admit(log *zap.Logger, conn net.Conn, share *budget.Share, own *loops.Sockets) bool {
 	if own.Has(peerOf(conn)) {
 		a.warn(log, loop,
@@ -345,13 +347,13 @@ func (a *account) admit(log *zap.Logger, conn net.Conn, share *budget.Share, own
 	return true
 }
 
-// connections is the set of open connections of a chain.
+// connections tracks the open connections that the handlers of a chain serve.
 type connections struct {
 	mu      sync.Mutex
 	open    map[io.Closer]struct{}
 	refused bool
 	closed  bool
-	// ended is closed after refuse was called, when the last connection has ended.
+	// ended is closed when the last connection has ended after refuse was called.
 	ended chan struct{}
 }
 
@@ -359,7 +361,7 @@ func newConnections() *connections {
 	return &connections{open: map[io.Closer]struct{}{}, ended: make(chan struct{})}
 }
 
-// add adds a connection. It returns false if refuse was called before.
+// The method add adds a connection. It returns false, and adds nothing, if refuse was called before.
 func (c *connections) add(conn io.Closer) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -377,8 +379,8 @@ func (c *connections) remove(conn io.Closer) {
 	c.end()
 }
 
-// refuse makes add reject new connections. It returns a channel that is closed when the last open connection has ended.
-// It must be called only once.
+// refuse makes the method add reject new connections from now on. It returns a channel that is closed when the last
+// open connection has ended. It must be called only once.
 func (c *connections) refuse() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -387,12 +389,12 @@ func (c *connections) refuse() <-chan struct{} {
 	return c.ended
 }
 
-// close closes all open connections.
+// close closes all connections in c.
 func (c *connections) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for conn := range c.open {
-		// The goroutine that reads from the connection gets the error.
+		// Ignore the error: the goroutine that reads from the connection notices that it was closed.
 		_ = conn.Close()
 	}
 }
@@ -404,33 +406,34 @@ func (c *connections) end() {
 	}
 }
 
-// Tables holds the endpoints, certificates and certificate authorities that the handlers of ports use.
+// Tables provides what the handlers of ports look up: endpoints, certificates and certificate authorities.
 type Tables struct {
 	Endpoints    *endpoints.Table
 	Certificates *certs.Store
 	Trust        *trust.Store
-	// Budget limits the file descriptors of all ports and of TLS passthrough. If it is nil, budget.Streams is used.
+	// Budget limits how many file descriptors all ports and TLS passthrough may use together. If it is nil,
+	// budget.Streams is used.
 	Budget *budget.Budget
 	// AccessLog returns the current access log for connections. If the function or its result is nil, connections are
 	// not logged.
 	AccessLog func() *accesslog.Streams
 }
 
-// scope passes data between a port and its handlers while they are provisioned. The handlers read data of the port from
-// it, and store the port's limits in it.
+// scope passes data between a port and its handlers while the handlers are provisioned. The handlers get the data of
+// the port from it, and store the maximum number of connections in it.
 type scope struct {
 	tables  *Tables
 	account *account
 	log     *zap.Logger
 	workers *workerPool
-	// share is the port's share of the budget for file descriptors. outgoing holds the local addresses of our own
-	// sockets to endpoints, for the protocol of the port.
+	// share counts and limits the file descriptors of the port. outgoing holds the local addresses of our own
+	// connections to endpoints that use the protocol of the port, to detect loops.
 	share    *budget.Share
 	outgoing *loops.Sockets
 	// maxConnections is the maximum number of open connections of the port; zero means no limit. A handler sets it in
 	// its Provision method.
 	maxConnections int
-	// ends is cancelled when the open connections must end.
+	// ends is a context that is cancelled to end the open connections.
 	ends context.Context //nolint:containedctx // the handlers of a port are provisioned with it
 	// drain returns how long a connection may continue after its port was closed or its endpoint was removed.
 	drain func() time.Duration
@@ -442,8 +445,8 @@ func withScope(ctx context.Context, s *scope) context.Context {
 	return context.WithValue(ctx, scopeKey{}, s)
 }
 
-// scopeOf returns the scope from the context in which a handler is provisioned. It returns nil if this package does not
-// provision the handler.
+// scopeOf returns the scope of the port for which a handler is being provisioned, from the context. It returns nil if
+// the handler is not provisioned by this package.
 func scopeOf(ctx context.Context) *scope {
 	s, _ := ctx.Value(scopeKey{}).(*scope)
 	return s

@@ -24,11 +24,12 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// drainTime is the default for how long the connections of a closed port may continue: ingress-nginx's
-// worker-shutdown-timeout.
+// drainTime is the default drain time: how long connections may continue after their port was closed. It is
+// ingress-nginx's default for worker-shutdown-timeout.
 const drainTime = 240 * time.Second
 
-// Refusal describes a port that was closed or could not be opened because of an error, such as a conflict of addresses.
+// Refusal describes that a port could not be opened, or was closed, because of an error. For example, another server
+// may already use its address.
 type Refusal struct {
 	// Name is the name of the port in the configuration, such as "tcp/5432".
 	Name string
@@ -37,35 +38,36 @@ type Refusal struct {
 	Err    error
 }
 
-// Ports is the set of open TCP and UDP ports. Opening, changing or closing a port does not affect the other ports. The
-// methods must be called from a single goroutine, unless their comment says otherwise. Connections are served on other
-// goroutines.
+// Ports is the set of open TCP and UDP ports. If one port is opened, changed or closed, the other ports are not
+// affected. The methods must be called from a single goroutine, unless their comment says otherwise. Connections are
+// served on other goroutines.
 type Ports struct {
 	log      *zap.Logger
 	tables   Tables
 	accounts *accounts
 	workers  workerPool
 	budget   *budget.Budget
-	// tcp and udp hold the local addresses of our own sockets to endpoints.
+	// tcp and udp hold the local addresses of our own connections to endpoints, for each protocol. They are used to
+	// detect loops.
 	tcp, udp loops.Sockets
 	// drain is how long connections may continue after their port was closed or their endpoint was removed, in
 	// nanoseconds.
 	drain atomic.Int64
 
-	// mu guards open, leaving and left. If left is true, no more ports may be opened.
+	// mu guards open, leaving and left. left is true after Refuse was called: no more ports may then be opened.
 	mu   sync.Mutex
 	open map[string]*port
 	// leaving holds the closed ports that still have open connections.
 	leaving map[string]*port
 	left    bool
-	// outlasts is set if Close must do nothing, because Drain closes the ports later.
+	// outlasts is true when the process is ending. Close then does nothing, because Drain closes the ports later.
 	outlasts atomic.Bool
 	refused  map[string]*document.Port
 	// taken holds the listen addresses of the servers in the Caddy configuration.
 	taken []netaddr.Taken
-	// running tracks closed ports and replaced chains until their last connection has ended.
+	// running tracks closed ports, and replaced handlers of ports, until their last connection has ended.
 	running panics.Group
-	// closing is closed when all remaining connections must be closed immediately.
+	// closing is closed to close all remaining connections immediately.
 	closing chan struct{}
 }
 
@@ -86,7 +88,7 @@ func New(log *zap.Logger, tables Tables) *Ports {
 }
 
 // SetDrain sets how long connections may continue after their port was closed or their endpoint was removed. Zero means
-// four minutes.
+// the default of four minutes.
 func (p *Ports) SetDrain(d time.Duration) { p.drain.Store(int64(cmp.Or(d, drainTime))) }
 
 func (p *Ports) drainTime() time.Duration { return time.Duration(p.drain.Load()) }
@@ -94,10 +96,10 @@ func (p *Ports) drainTime() time.Duration { return time.Duration(p.drain.Load())
 // Collector returns a collector for the metrics of all ports.
 func (p *Ports) Collector() prometheus.Collector { return p.accounts }
 
-// Adopt prepares for the servers of a new Caddy configuration, whose apps must all be provisioned. It closes and
-// returns each port whose address is used by one of these servers; open connections of the port are drained. Adopt does
-// not open any ports: call Retry afterwards to open ports that were refused because of the previous Caddy
-// configuration.
+// Adopt must be called for each new Caddy configuration, after all of its apps were provisioned. If a server of the
+// configuration uses the address of a port, Adopt closes the port and returns it; the port's open connections are
+// drained. Adopt does not open ports. Call Retry afterwards to open the ports that could not be opened because of the
+// previous Caddy configuration.
 func (p *Ports) Adopt(ctx caddy.Context) []Refusal {
 	p.taken = takenBy(ctx)
 	var refusals []Refusal
@@ -119,13 +121,14 @@ func (p *Ports) Adopt(ctx caddy.Context) []Refusal {
 	return refusals
 }
 
-// Update changes the ports in changes. The keys are the names of the ports; a port whose value is nil is closed. The
-// Caddy modules of the ports are provisioned with ctx, which must stay valid as long as the ports are open.
+// Update applies changes to the ports. The keys of changes are the names of the changed ports; a port whose value is
+// nil is closed. The Caddy modules of the ports are provisioned with ctx, which must stay valid as long as the ports
+// are open.
 //
-// If the addresses of a changed port stay the same, the port keeps its listeners: new connections get the new handlers,
-// and open connections keep the old handlers. Connections of a closed port may continue for the drain time. Update
-// returns the ports that Caddy or the operating system rejects. Such a port is closed if it was open before. All other
-// changes take effect.
+// If the addresses of a changed port stay the same, its listeners stay open: new connections get the new handlers, and
+// open connections keep the old handlers. The connections of a closed port may continue for the drain time. Update
+// returns the ports that could not be opened because of an error from Caddy or the operating system. If such a port was
+// open before, it is closed. All other changes take effect.
 func (p *Ports) Update(ctx caddy.Context, changes map[string]*document.Port) []Refusal {
 	names := slices.Sorted(maps.Keys(changes))
 	for _, name := range names {
@@ -143,7 +146,8 @@ func (p *Ports) Update(ctx caddy.Context, changes map[string]*document.Port) []R
 	return refusals
 }
 
-// Retry tries to open the ports that Update or Adopt has refused. It returns the ports that are still refused.
+// Retry tries again to open the ports that Update or Adopt has returned because of an error. It returns the ports that
+// still cannot be opened.
 func (p *Ports) Retry(ctx caddy.Context) []Refusal {
 	again := p.refused
 	p.refused = map[string]*document.Port{}
@@ -196,7 +200,7 @@ func (p *Ports) set(ctx caddy.Context, name string, wanted *document.Port) error
 	}
 	var c *chain
 	var err error
-	// Catch panics of Caddy modules, so that they affect only this port.
+	// Recover from panics of Caddy modules, so that a panic prevents only this port from being opened.
 	if caught := panics.Try(func() { c, err = newChain(ctx, wanted.Server, of) }); caught != nil {
 		err = fmt.Errorf("provisioning it panicked: %w", caught)
 	}
@@ -229,7 +233,8 @@ func (p *Ports) set(ctx caddy.Context, name string, wanted *document.Port) error
 	return nil
 }
 
-// outgoing returns the set of our own sockets to endpoints that use the same protocol as the port.
+// outgoing returns the local addresses of our own connections to endpoints that use the same protocol as the port. name
+// is the name of the port.
 func (p *Ports) outgoing(name string) *loops.Sockets {
 	if strings.HasPrefix(name, string(ir.UDP)+"/") {
 		return &p.udp
@@ -237,8 +242,8 @@ func (p *Ports) outgoing(name string) *loops.Sockets {
 	return &p.tcp
 }
 
-// swap replaces the chain of an open port, and with it the handlers. It returns false if the port is not open, or if it
-// listens on other addresses than c.
+// swap replaces the chain of an open port, which contains its handlers, with c. It returns false if the port is not
+// open, or if it listens on other addresses than c requires.
 func (p *Ports) swap(name string, wanted *document.Port, c *chain) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -283,7 +288,7 @@ func (p *Ports) remove(name string) {
 	p.drop(name)
 }
 
-// drop is like remove, but the caller must hold p.mu.
+// The method drop is like remove, but the caller must hold p.mu.
 func (p *Ports) drop(name string) {
 	gone := p.open[name]
 	if gone == nil {
@@ -304,8 +309,8 @@ func (p *Ports) leavingPorts() map[string]*port {
 	return maps.Clone(p.leaving)
 }
 
-// clear makes the addresses of a closed port available again, if a port with this name was closed and still has
-// connections.
+// The method clear makes the addresses of a port available again, if the port was closed and still has connections.
+// name is the name of the port.
 func (p *Ports) clear(name string) {
 	p.mu.Lock()
 	gone := p.leaving[name]
@@ -316,7 +321,7 @@ func (p *Ports) clear(name string) {
 }
 
 // chainEnded is called when the last connection of a replaced chain has ended. The chain belonged to the port of, or to
-// an earlier port with the same name.
+// an earlier port with the same name. When there are no more such chains, a closed port is removed from p.leaving.
 func (p *Ports) chainEnded(of *port) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -328,9 +333,9 @@ func (p *Ports) chainEnded(of *port) {
 	}
 }
 
-// retire makes a chain reject new connections, and cancels it after its last connection has ended. If the port is
-// closed, the connections that remain after the drain time are closed. If the port is opened again before this, the
-// connections may continue. When p.closing is closed, all connections are closed.
+// retire makes a chain of handlers reject new connections. When its last connection has ended, the chain is cancelled.
+// The remaining connections are closed when the drain time has passed after the port was closed, unless the port is
+// opened again before. All connections are closed when p.closing is closed.
 func (p *Ports) retire(of *port, c *chain) {
 	ended := c.connections.refuse()
 	of.waiting++
@@ -362,8 +367,8 @@ func (p *Ports) retire(of *port, c *chain) {
 	})
 }
 
-// Outlast must be called when the process is ending. Close, which is called when Caddy stops its apps, then does
-// nothing, and Drain closes the ports instead. Outlast is safe for concurrent use.
+// Outlast must be called when the process is ending. The ports then stay open when Caddy stops its apps: Close, which
+// Caddy calls, does nothing, and Drain closes the ports later. Outlast is safe for concurrent use.
 func (p *Ports) Outlast() { p.outlasts.Store(true) }
 
 // Refuse closes all ports and prevents new ports from being opened. Open connections continue. It may be called more
@@ -377,8 +382,8 @@ func (p *Ports) Refuse() {
 	}
 }
 
-// Drain calls Refuse and waits until all connections have ended. When ctx ends, it closes the remaining connections.
-// Drain must be called only once, after Outlast. p must not be used afterwards.
+// Drain calls Refuse, and then waits until all connections have ended. If ctx ends before, it closes the remaining
+// connections. Drain must be called only once, after Outlast. p must not be used afterwards.
 func (p *Ports) Drain(ctx context.Context) {
 	p.Refuse()
 	ended := make(chan struct{})

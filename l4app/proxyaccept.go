@@ -85,7 +85,7 @@ func (p *ProxyAccept) Handle(cx *layer4.Connection, next layer4.Handler) error {
 	}
 	if err != nil {
 		if errors.Is(err, io.EOF) {
-			// Load balancers check the port by opening a connection without sending any data.
+			// This is not an error: load balancers check the port by opening a connection without sending any data.
 			return nil
 		}
 		p.account.warn(p.log, noHeader, "closing a connection: it lacks the required PROXY protocol header", peer,
@@ -106,10 +106,11 @@ func addressOf(address net.Addr) netip.AddrPort {
 	return parsed
 }
 
-// proxiedConn is a connection from which the PROXY protocol header has been read.
+// proxiedConn is a connection whose PROXY protocol header has already been read. It has the addresses in the header.
 type proxiedConn struct {
 	net.Conn
-	// source and destination are the addresses of the client and the server in the header.
+	// source is the client's address in the header. destination is the address in the header to which the client has
+	// connected.
 	source, destination net.Addr
 	// ahead holds the bytes that follow the header and were read together with it.
 	ahead []byte
@@ -128,15 +129,15 @@ func (h *proxiedConn) Read(b []byte) (int, error) {
 // RemoteAddr returns the address of the client from the header.
 func (h *proxiedConn) RemoteAddr() net.Addr { return h.source }
 
-// LocalAddr returns the address from the header to which the client has connected.
+// LocalAddr returns the address to which the client has connected, from the header.
 func (h *proxiedConn) LocalAddr() net.Addr { return h.destination }
 
-// CloseWrite closes the connection for writing.
+// CloseWrite closes the connection for writing; it can still be read.
 func (h *proxiedConn) CloseWrite() error { return closeWrite(h.Conn) }
 
 const (
-	// usualHeader is the initial size of the buffer in bytes. It is enough for most headers and some of the data after
-	// them.
+	// usualHeader is the initial size in bytes of the buffer for a header. It is enough for most headers, and for some
+	// of the data after the header.
 	usualHeader = 512
 	// fixedPart is the length in bytes of the first part of a version 2 header: the signature, the command, the address
 	// family, and the length of the rest.
@@ -177,8 +178,8 @@ func readHeader(cx *layer4.Connection) (net.Conn, error) {
 	}
 }
 
-// headerLength returns the length in bytes of the PROXY protocol header at the start of data. It returns zero if data
-// is too short to determine the length.
+// headerLength returns the length in bytes of the PROXY protocol header at the start of data. It returns zero if more
+// data is needed to determine the length.
 func headerLength(data []byte) (int, error) {
 	switch {
 	case begins(data, proxyproto.SIGV2):
@@ -200,13 +201,15 @@ func headerLength(data []byte) (int, error) {
 	return 0, proxyproto.ErrNoProxyProtocol
 }
 
-// begins reports whether data starts with the signature, or is a prefix of it.
+// begins reports whether data starts with the signature. It also returns true if data is too short, but matches the
+// start of the signature.
 func begins(data, signature []byte) bool {
 	n := min(len(data), len(signature))
 	return bytes.Equal(data[:n], signature[:n])
 }
 
-// unspecified is the command (PROXY) and the address family (unspecified) of a version 2 header without addresses.
+// unspecified is the part of a version 2 header that means that there are no addresses: the command PROXY with the
+// address family AF_UNSPEC.
 var unspecified = []byte{0x21, 0}
 
 func newHeaded(conn net.Conn, data []byte, length int) (net.Conn, error) {

@@ -15,8 +15,9 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// greeting returns the PROXY protocol header to send to the endpoint of a client's connection. It returns nil if
-// version is empty. If one of the two addresses is IPv4 and the other is IPv6, both are written as IPv6 addresses.
+// greeting returns the PROXY protocol header for a client's connection, which is sent to the endpoint. It returns nil
+// if version is empty. If the client's address is IPv4 and the server's address is IPv6, or vice versa, both are
+// written as IPv6 addresses.
 func greeting(version ir.ProxyVersion, cx *layer4.Connection) ([]byte, error) {
 	if version == "" {
 		return nil, nil
@@ -38,7 +39,7 @@ func greeting(version ir.ProxyVersion, cx *layer4.Connection) ([]byte, error) {
 	return data, nil
 }
 
-// plain removes the zone from a TCP address, because a zone has no meaning on another host.
+// plain removes the IPv6 zone from a TCP address, because a zone has no meaning on another host.
 func plain(address net.Addr) net.Addr {
 	if tcp, ok := address.(*net.TCPAddr); ok && tcp.Zone != "" {
 		return &net.TCPAddr{IP: tcp.IP, Port: tcp.Port}

@@ -19,19 +19,21 @@ import (
 var (
 	errIdle = errors.New("no data was transferred for the idle timeout")
 	errGone = errors.New("the endpoint was removed, and the drain time has passed")
-	// errPortClosed is also used for TLS passthrough connections.
+	// errPortClosed is the reason for closing a connection of a closed port. It is also used for TLS passthrough.
 	errPortClosed = errors.New(
 		"the port or the TLS passthrough was removed, and the drain time has passed")
 )
 
-// link consists of a client's connection and the connection to an endpoint, between which bytes are copied.
+// link consists of a client's connection and a connection to an endpoint. Bytes are copied between them in both
+// directions.
 type link struct {
 	client, backend side
 	endpoint        *balancer.Endpoint
-	// up is the number of bytes sent to the endpoint, and down is the number of bytes sent to the client. The port's
-	// watch uses them to detect idle connections.
+	// up is the number of bytes sent to the endpoint, and down is the number of bytes sent to the client. The watch of
+	// the port compares them with earlier values to detect idle connections.
 	up, down atomic.Uint64
-	// cause is the reason why this process has closed the link. It is nil if the client or the endpoint has closed it.
+	// cause is the reason why this process has closed the link. It is nil if this process has not closed the link, but
+	// the client or the endpoint has.
 	cause atomic.Pointer[error]
 
 	// The following fields are guarded by watch.mu.
@@ -40,9 +42,9 @@ type link struct {
 	goneSince time.Time
 }
 
-// carry copies bytes in both directions until both sides have sent everything. When one side has sent everything, the
-// connection to the other side is closed for writing, and the other side may continue to send. ahead holds the bytes
-// that were already read from the client.
+// carry copies bytes in both directions until the client and the endpoint have sent everything. When one of them has
+// sent everything, the connection to the other is closed for writing, but the other may continue to send. ahead holds
+// the bytes that were already read from the client.
 func (l *link) carry(ahead []byte, by *workerPool) error {
 	if len(ahead) > 0 {
 		if _, err := l.backend.Write(ahead); err != nil {
@@ -63,8 +65,8 @@ func (l *link) carry(ahead []byte, by *workerPool) error {
 	return endpointErr
 }
 
-// copyBack copies bytes from the endpoint to the client. It runs on its own goroutine, so it has to recover from its
-// own panics.
+// copyBack copies bytes from the endpoint to the client. It runs on its own goroutine, so it must recover from panics
+// itself.
 func (l *link) copyBack() (err error) {
 	if caught := panics.Try(func() { err = l.copyOneWay(l.client, l.backend, &l.down) }); caught != nil {
 		l.close()
@@ -73,14 +75,14 @@ func (l *link) copyBack() (err error) {
 	return err
 }
 
-// writeClosedError wraps an error from writing to a connection whose peer no longer accepts data.
+// writeClosedError wraps a write error of a connection. The error means that the peer no longer accepts data.
 type writeClosedError struct{ error }
 
 func (e writeClosedError) Unwrap() error { return e.error }
 
-// copyOneWay copies bytes in one direction until EOF, and then closes the destination for writing. If a write fails,
-// the other direction continues, because the peer that no longer reads may already have sent data. If a read fails,
-// copyOneWay closes the link, because the other direction is then useless.
+// copyOneWay copies bytes from one side to the other until EOF, and then closes the destination for writing. After a
+// write error, the other direction continues, because the peer that no longer reads may already have sent data. After a
+// read error, copyOneWay closes both connections of the link, because the other direction is then useless.
 func (l *link) copyOneWay(to, from side, count *atomic.Uint64) error {
 	err := move(to.Conn, from.Conn, func(n int) { count.Add(uint64(n)) })
 	if err == nil {
@@ -90,14 +92,14 @@ func (l *link) copyOneWay(to, from side, count *atomic.Uint64) error {
 		return err
 	}
 	if tcp, ok := to.socket.(*net.TCPConn); ok && errors.Is(err, syscall.ECONNRESET) {
-		// Reset the other connection as well: a normal close would mean that all data was sent.
+		// Also reset the destination: a normal close would tell its peer that all data was sent.
 		_ = tcp.SetLinger(0)
 	}
 	l.close()
 	return err
 }
 
-// end closes the link. If it is the first call, it also stores the reason for closing it.
+// The method end closes the link. cause is the reason for closing it, which the first call stores.
 func (l *link) end(cause error) {
 	l.cause.CompareAndSwap(nil, &cause)
 	l.close()
@@ -105,8 +107,8 @@ func (l *link) end(cause error) {
 
 func (l *link) close() { _, _ = l.client.socket.Close(), l.backend.socket.Close() }
 
-// move copies bytes until from reaches EOF. After each write, it calls note with the number of bytes. Between two TCP
-// sockets, the kernel moves the bytes without copying them into this process.
+// move copies bytes until the end of the source from. After each write, it calls note with the number of bytes. If both
+// connections are TCP sockets, the kernel moves the bytes without copying them into this process.
 func move(to, from net.Conn, note func(int)) error {
 	destination, plain := to.(*net.TCPConn)
 	if source, ok := from.(*net.TCPConn); ok && plain {
@@ -120,7 +122,7 @@ func move(to, from net.Conn, note func(int)) error {
 	return err
 }
 
-// copyWith is like move, but always copies the bytes through buffer.
+// copyWith is like the function move, but always copies the bytes through buffer.
 func copyWith(buffer []byte, to, from net.Conn, note func(int)) error {
 	for {
 		n, err := from.Read(buffer)
@@ -139,8 +141,8 @@ func copyWith(buffer []byte, to, from net.Conn, note func(int)) error {
 	}
 }
 
-// copying is the pool of buffers for bytes that the kernel cannot move itself. Each buffer is large enough for two TLS
-// records.
+// copying is the pool of buffers for copying bytes that the kernel cannot move, for example because of TLS. Each buffer
+// is large enough for two TLS records.
 var copying = pools.NewBuffers("l4app: copying", 32<<10)
 
 // side is one of the two connections of a link.
@@ -152,9 +154,9 @@ type side struct {
 
 func sideOf(conn net.Conn) side { return side{conn, socketOf(conn)} }
 
-// clientOf returns the client's side of a link, and the bytes that were already read from the client, by a matcher of
-// caddy-l4 or together with a PROXY protocol header. If the connection has no other layers, such as TLS, the side uses
-// the socket directly, so that the kernel can move the bytes.
+// clientOf returns the client's side of a link. It also returns the bytes that were already read from the client by a
+// caddy-l4 matcher, or together with a PROXY protocol header. If there is no other layer, such as TLS, above the
+// socket, the side is the socket itself, so that the kernel can move the bytes.
 func clientOf(cx *layer4.Connection) (side, []byte, error) {
 	ahead := make([]byte, len(cx.MatchingBytes()))
 	if _, err := io.ReadFull(cx, ahead); err != nil {
@@ -184,8 +186,8 @@ func socketOf(conn net.Conn) io.Closer {
 	}
 }
 
-// closeWrite closes a connection for writing. If the connection does not support this, closeWrite closes it for
-// reading, too.
+// closeWrite closes a connection for writing. If the type of connection does not support this, closeWrite closes it
+// completely.
 func closeWrite(conn net.Conn) error {
 	switch conn := conn.(type) {
 	case interface{ CloseWrite() error }:

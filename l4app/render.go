@@ -1,6 +1,6 @@
-// Package l4app serves TCP and UDP ports. It converts stream routes to caddy-l4 servers, and opens and closes their
-// ports without affecting other ports. It also contains the caddy-l4 handler that forwards connections to the endpoints
-// of a backend.
+// Package l4app serves TCP and UDP ports. It converts the definition of a port (an ir.StreamRoute) to a caddy-l4
+// server. It opens and closes ports without affecting other ports. It also contains the caddy-l4 handler that forwards
+// connections to the endpoints of a backend.
 package l4app
 
 import (
@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// datagramIdle is the default time without datagrams after which the session of a UDP client ends. Each client uses
-	// a socket, and most clients send only one request.
+	// datagramIdle is the default idle timeout of UDP clients: if a client has sent and received no datagrams for this
+	// time, its session ends. It is short because each session uses a socket, and most clients send only one request.
 	datagramIdle = time.Minute
 )
 
 // Render returns the configuration of the port for a stream route. The port listens on the addresses in bind, or on all
 // addresses if bind is empty.
 //
-// If the route requires a PROXY protocol header, connections without a header are rejected, because the client's real
+// If the route requires a PROXY protocol header, connections without a header are rejected, because their client's real
 // address is unknown.
 func Render(r *ir.StreamRoute, bind []string) *document.Port {
 	server := layer4.Server{Listen: addresses(r, bind)}

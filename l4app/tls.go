@@ -79,14 +79,14 @@ func (h *TLS) Handle(cx *layer4.Connection, next layer4.Handler) error {
 	if err := cx.SetDeadline(time.Time{}); err != nil {
 		return err
 	}
-	// Do not pass on the bytes that cx has buffered, because they are encrypted.
+	// Do not pass the bytes that cx has buffered to the next handler, because they are encrypted.
 	inner := layer4.WrapConnection(secure, nil, cx.Logger)
 	recordOf(cx).attach(inner)
 	return next.Handle(inner)
 }
 
-// configFor returns the TLS configuration for a handshake, or nil for the default one. It returns an error if there is
-// no certificate: for resumed sessions, GetCertificate is not called, so the certificate must be checked here.
+// configFor returns the TLS configuration for a handshake; nil means the default configuration. It returns an error if
+// there is no certificate. This cannot be left to GetCertificate, which is not called for resumed sessions.
 func (h *TLS) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	if _, err := h.certificate(hello); err != nil || len(hello.SupportedProtos) != 1 {
 		return nil, err

@@ -14,16 +14,16 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/udp"
 )
 
-// maxSessions is the default maximum number of sessions of a UDP port, each of which belongs to one client. A limit is
-// necessary because each session uses a socket, and client addresses can be forged.
+// maxSessions is the default maximum number of sessions of a UDP port; each client has one session. A limit is
+// necessary because each session uses a socket, and an attacker can forge any number of client addresses.
 const maxSessions = 16 << 10
 
 var errOneHandler = errors.New(
 	"a UDP port must have exactly one route, without matchers and with the handler k8singress only: for anything " +
 		"else, configure a server of the layer4 app in Caddy")
 
-// udpSettings provisions the handler of a UDP port and returns the settings for package udp. It does not use caddy-l4's
-// server, which would create a connection for each client.
+// udpSettings provisions the handler of a UDP port, and converts its settings for package udp. It does not run the
+// caddy-l4 server, which would create a connection for each client.
 func udpSettings(ctx caddy.Context, s *layer4.Server, log *zap.Logger) (*udp.Settings, error) {
 	if len(s.Routes) != 1 || len(s.Routes[0].MatcherSetsRaw) > 0 || len(s.Routes[0].HandlersRaw) != 1 {
 		return nil, errOneHandler

@@ -8,20 +8,20 @@ import (
 )
 
 const (
-	// minTick and maxTick are the minimum and maximum interval between two checks of the connections of a port. The
-	// interval is one eighth of the idle timeout. The maximum is needed to notice soon that an endpoint was removed.
+	// minTick and maxTick limit the interval between two checks of the connections of a port, which is one eighth of
+	// the idle timeout. Because of the maximum, it is noticed soon that an endpoint was removed.
 	minTick = 5 * time.Millisecond
 	maxTick = 5 * time.Second
 )
 
-// watch ends idle connections of a port. If the endpoint of a connection was removed and the drain time has passed, the
-// connection is ended after a shorter idle time. A busy connection may continue, because its endpoint may still work: a
-// running pod is also removed while it is not ready. All connections are checked periodically, which costs less than a
-// timer for each connection. While there are no connections, no timer is running.
+// watch closes idle connections of a port. If the endpoint of a connection was removed and the drain time has passed
+// since then, the connection is closed after a shorter idle time. A busy connection may continue, because its endpoint
+// may still work: an endpoint is also removed while its pod is running but not ready. watch checks all connections
+// periodically, which costs less than a timer for each connection. While there are no connections, no timer is running.
 type watch struct {
 	// idle is the time without traffic after which a connection is closed.
 	idle time.Duration
-	// drain returns how long a connection may be idle after its endpoint was removed.
+	// drain returns the drain time: how long a connection may be idle after its endpoint was removed.
 	drain   func() time.Duration
 	account *account
 
@@ -54,7 +54,8 @@ func (w *watch) remove(l *link) {
 	w.count(l)
 }
 
-// checkAll checks all links. As long as there are links, it schedules the next check.
+// checkAll checks all links, each of which is a client's connection with its connection to an endpoint. As long as
+// there are links, it schedules the next check.
 func (w *watch) checkAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,8 +88,8 @@ func (w *watch) check(l *link, now time.Time, drain time.Duration) {
 	}
 }
 
-// count adds the number of bytes that were transferred since the last call to the port's metrics. It reports whether
-// any bytes were transferred.
+// count updates the port's metrics: it adds the number of bytes that the link has transferred since the last call. It
+// returns true if this number is not zero.
 func (w *watch) count(l *link) bool {
 	up, down := l.up.Load(), l.down.Load()
 	w.account.up.Add(up - l.counted[0])

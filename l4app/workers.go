@@ -6,9 +6,9 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// workerPool runs functions on goroutines that are reused. A new goroutine has a small stack, which has to be enlarged
-// several times until it is large enough for serving a connection. This takes a tenth of the time needed for a short
-// connection.
+// workerPool runs functions on goroutines, which it reuses. A new goroutine has a small stack, which is enlarged
+// several times until it is large enough to serve a connection. For a short connection, this would take a tenth of the
+// total time.
 type workerPool struct {
 	mu     sync.Mutex
 	idle   []chan func()
@@ -55,8 +55,8 @@ func (p *workerPool) work(f func()) {
 	}
 }
 
-// park makes a goroutine available for reuse. It returns false if the goroutine must end, because enough goroutines are
-// idle or the pool is closed.
+// park makes the goroutine of the caller available for reuse. It returns false if this goroutine must end, because
+// there are enough idle goroutines or the pool is closed.
 func (p *workerPool) park(next chan func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
