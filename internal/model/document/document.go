@@ -1,6 +1,6 @@
 // Package document defines the live part of Caddy's JSON configuration: apps.k8singress.live, which changes without a
-// reload of Caddy. Package render produces it, packages live, l4app and certs serve it, and GET and PUT
-// /k8singress/config transfer it. The rest of the JSON configuration consists of ordinary Caddy modules.
+// reload of Caddy. It is produced by package render and served by the packages live, l4app and certs. GET and PUT
+// /k8singress/config read and replace it. The rest of the JSON configuration consists of ordinary Caddy modules.
 package document
 
 import (
@@ -30,10 +30,10 @@ type Live struct {
 	Global *ir.Global `json:"global,omitempty"`
 }
 
-// ListenerGroup is a set of listeners that serve the hosts of the group and no other hosts.
+// ListenerGroup is a set of listeners with their own virtual hosts. The listeners serve no other hosts.
 type ListenerGroup struct {
-	// Listeners are in the order in which the object in Origin lists them. If two listeners conflict, even in different
-	// groups, the first one is used.
+	// Listeners are in the order in which the object in Origin lists them. If two listeners of the same group or of
+	// different groups conflict, only the first one is used.
 	Listeners []ir.Listener `json:"listeners"`
 	// Hosts maps host names to virtual hosts, with the same keys as Live.Hosts.
 	Hosts map[string]*Host `json:"hosts,omitempty"`
@@ -47,9 +47,9 @@ type Host struct {
 	// fields below are then empty, except AliasBy and AliasSince. The key of an alias in the map of hosts may be a
 	// regular expression with the prefix "~".
 	AliasOf string `json:"alias_of,omitempty"`
-	// AliasBy is the object that defines an alias with a regular expression, as "Kind/namespace/name". AliasSince is
-	// the creation time of that object, in seconds since 1970. If several expressions match a name, the alias of the
-	// oldest object is used.
+	// AliasBy is the object, as "Kind/namespace/name", that defines the alias if the alias is a regular expression.
+	// AliasSince is the creation time of that object, in seconds since 1970. If several regular expressions match a
+	// name, the alias of the oldest object is used.
 	AliasBy    string `json:"alias_by,omitempty"`
 	AliasSince int64  `json:"alias_since,omitempty"`
 	// TLS is nil for a host that uses the global TLS policy.
@@ -197,8 +197,8 @@ func EncodeModule(field, name string, module any) json.RawMessage {
 	return append(object, fields...)
 }
 
-// StreamBackends is the destination of TCP connections, or of UDP clients: one backend, or several backends that share
-// them.
+// StreamBackends holds the backends of TCP connections or UDP clients: one backend, or several backends that share the
+// connections or clients.
 type StreamBackends struct {
 	// Backend is the ID of the backend ("namespace/service/port"). It is empty if there are several.
 	Backend string `json:"backend,omitempty"`

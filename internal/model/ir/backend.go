@@ -5,7 +5,7 @@ import "time"
 // Backend is one port of a Service. Its endpoints serve the requests or connections.
 type Backend struct {
 	// ID is "namespace/service/port", followed by "/udp" for UDP. The last part is the number of the port. If the
-	// Service has no such port, it is the name or number from the manifest.
+	// Service has no such port, the last part is the name or number with which the manifest refers to the port.
 	ID        string
 	Namespace string
 	Service   string

@@ -17,7 +17,7 @@ type ClientAuth struct {
 	// Subject is a regular expression that must match a part of the client's distinguished name. If it is empty, every
 	// name is accepted.
 	Subject string `json:"subject,omitempty"`
-	// Closed rejects all requests with 403, because the configuration in the manifest is invalid.
+	// Closed rejects all requests with 403. It is set if the configuration in the manifest is invalid.
 	Closed bool   `json:"closed,omitempty"`
 	Origin Origin `json:"origin,omitzero"`
 }

@@ -179,7 +179,7 @@ type Global struct {
 	DefaultBackend string `json:"default_backend,omitempty"`
 	// NoRequestID disables the generation of request IDs for requests without a request ID.
 	NoRequestID bool `json:"no_request_id,omitempty"`
-	// Block rejects requests on all hosts.
+	// Block rejects the requests of some clients on all hosts.
 	Block Block `json:"block,omitzero"`
 }
 

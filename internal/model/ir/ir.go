@@ -95,8 +95,9 @@ type VirtualHost struct {
 	// fields below are then empty, except AliasBy and AliasSince. An alias may be a regular expression with the prefix
 	// "~", which may match any part of a requested name. It is used only for names that match no other host.
 	AliasOf string
-	// AliasBy is the object that defines an alias with a regular expression. AliasSince is the creation time of that
-	// object, in seconds since 1970. If several expressions match a name, the alias of the oldest object is used.
+	// AliasBy is the object that defines the alias if the alias is a regular expression. AliasSince is the creation
+	// time of that object, in seconds since 1970. If several regular expressions match a name, the alias of the oldest
+	// object is used.
 	AliasBy    Ref
 	AliasSince int64
 	// TLS is nil for a host that uses the TLS policy of Global.
@@ -144,7 +145,7 @@ type WeightedBackend struct {
 	Filters []Filter
 }
 
-// To returns a list with b as the only backend, for a route or stream route.
+// To makes b the only backend of a route or stream route: it returns a list that contains only b.
 func To(b *Backend) []WeightedBackend { return []WeightedBackend{{Backend: b, Weight: 1}} }
 
 // Protocol is the transport protocol of a port.

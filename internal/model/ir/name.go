@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Name is the namespace and name of an object, without its kind. The zero value refers to no object; its string is
-// empty. Name is comparable.
+// Name is the namespace and name of an object, without its kind. The zero value refers to no object; for it, String
+// returns "". Name is comparable.
 type Name struct{ Namespace, Name string }
 
 // ParseName parses the text that String returns. Both parts must be present. It does not check whether they are valid

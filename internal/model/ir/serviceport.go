@@ -6,7 +6,7 @@ import (
 )
 
 // ServicePort is a Service and one of its ports, by number or name. An empty port means the first port. The zero value
-// refers to no Service; its string is empty. ServicePort is comparable.
+// refers to no Service; for it, String returns "". ServicePort is comparable.
 type ServicePort struct {
 	Service Name
 	Port    string

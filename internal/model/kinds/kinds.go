@@ -255,7 +255,8 @@ func dropLabels(o Object) {
 // PortsManager is the field manager with which the controller writes the ports of its own Service.
 const PortsManager = "k8singress-ports"
 
-// trimService keeps the ports, the managed fields entry of PortsManager, and the external addresses of the Service.
+// trimService removes the fields that the controller does not read. It keeps the ports, the external addresses, and the
+// entry of PortsManager in the managed fields.
 func trimService(o Object) {
 	others := func(e metav1.ManagedFieldsEntry) bool { return e.Manager != PortsManager }
 	switch managed := o.GetManagedFields(); {
@@ -287,8 +288,8 @@ func trimNamespace(o Object) {
 	}
 }
 
-// trimPod keeps the node, the phase, the Ready condition and the labels. The labels identify the replicas of the
-// controller.
+// trimPod removes the fields that the controller does not read. It keeps the node, the phase, the Ready condition and
+// the labels. The labels identify the replicas of the controller.
 func trimPod(o Object) {
 	trimMeta(o)
 	pod := o.(*corev1.Pod)
@@ -324,8 +325,9 @@ func trimNode(o Object) {
 	}
 }
 
-// trimEndpointSlice keeps the fields of endpoints that decide where requests go. Memory for endpoints matters, because
-// a large cluster has more of them than of any other object.
+// trimEndpointSlice removes the fields that the controller does not read. It keeps the fields that decide where
+// requests are sent. The memory for endpoints matters, because in a large cluster there are more endpoints than objects
+// of any other kind.
 func trimEndpointSlice(o Object) {
 	trimMeta(o)
 	slice := o.(*discoveryv1.EndpointSlice)

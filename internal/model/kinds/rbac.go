@@ -24,7 +24,7 @@ const rightsHead = "# Generated from the table in internal/model/kinds by `make 
 # without any name, because an empty list in RBAC means all objects.
 `
 
-// rules formats RBAC rules as items of a YAML list.
+// The function rules formats a list of RBAC rules as items of a YAML list.
 func rules(list []right) string {
 	var text strings.Builder
 	for _, r := range list {

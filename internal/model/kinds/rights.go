@@ -27,7 +27,8 @@ var sizes = []string{cluster, namespaces, minimal}
 // always is the value of right.part for RBAC rules that the controller needs whatever its options are.
 const always = "always"
 
-// publishNodes is the option publish_nodes. Its RBAC rules require a ClusterRole, since nodes are not in a namespace.
+// publishNodes is the value of right.part for the RBAC rules that the option publish_nodes needs. These rules require a
+// ClusterRole, since nodes are cluster-scoped.
 const publishNodes = "publish_nodes"
 
 // storageCopy is the value of right.part for the RBAC rule that the option copy_from of `storage kubernetes` needs. The
@@ -57,7 +58,7 @@ var (
 	store = []string{"get", "list", "watch", "create", "update", "delete"}
 )
 
-// rights returns all RBAC rules of the controller, in the order in which they are printed.
+// The function rights returns all RBAC rules of the controller, in the order in which they are printed.
 func rights() []right {
 	all := reading(watched, always, read,
 		func(k Kind) (string, bool) { return k.Resource, !k.ClusterScoped && !k.Optional && k.Name != Secret })

@@ -98,8 +98,8 @@ func compile(flags, text string) (*Pattern, error) {
 	return p, nil
 }
 
-// patterns is a weak cache of the patterns in use. The keys are the texts of the patterns, including flags. It is safe
-// for concurrent use.
+// patterns is a cache of the patterns in use. It holds weak pointers, so that unused patterns are freed. The keys are
+// the regular expressions, including flags. It is safe for concurrent use.
 type patterns struct {
 	mu  sync.Mutex
 	all map[string]weak.Pointer[Pattern]
@@ -182,8 +182,8 @@ func parse(flags, text string) (int, error) {
 // longer prefix is known.
 func Prefix(path string) string {
 	const every = "/"
-	// The expression is parsed without the flag that ignores case: with this flag, the parser replaces letters with
-	// their first case variant in Unicode.
+	// Parse the expression without the flag that ignores case: with this flag, the parser would replace the letters of
+	// the prefix with their first case variant in Unicode.
 	tree, err := syntax.Parse("^"+path, syntax.Perl)
 	if err != nil || tree.Op != syntax.OpConcat || tree.Sub[0].Op != syntax.OpBeginText {
 		return every
@@ -201,8 +201,9 @@ func Prefix(path string) string {
 	return prefix
 }
 
-// MayBegin reports whether a path may start with prefix, which Prefix has returned. The result is exact for ASCII. For
-// other characters MayBegin returns true, because their case variants may differ in length.
+// MayBegin reports whether a path may start with prefix, ignoring case. prefix is a result of the function Prefix. The
+// result is exact for ASCII. For other characters MayBegin returns true, because their case variants may differ in
+// length.
 func MayBegin(path, prefix string) bool {
 	for i := range len(prefix) {
 		switch {

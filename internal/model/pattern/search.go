@@ -150,7 +150,7 @@ func (s *search) run(p *syntax.Prog, text string, left *int) Found {
 	}
 }
 
-// context holds the characters before and after a position. -1 means the start or the end of the string.
+// context holds the characters before and after a position in the string. -1 means the start or the end of the string.
 type context struct{ before, after rune }
 
 func runeAt(text string, at int) (rune, int) {

@@ -118,8 +118,8 @@ func (v *Verdict) Accepted() bool {
 	return !slices.ContainsFunc(v.Problems, func(p Problem) bool { return p.Severity == Error })
 }
 
-// With returns a verdict with the problems and parents of both verdicts, which must be on the same object. It does not
-// change v, which may be nil.
+// With merges v and more, which must be verdicts on the same object. The result contains the problems and parents of
+// both verdicts. With does not change v, which may be nil.
 func (v *Verdict) With(more *Verdict) *Verdict {
 	if v == nil {
 		return more
@@ -156,8 +156,8 @@ func (r *Report) Get(object ir.Ref) *Verdict {
 	return r.Verdicts[i]
 }
 
-// With returns a report with the verdicts of r and of more. Verdicts on the same object are merged. It does not change
-// r.
+// With merges the verdicts in r and the verdicts in more into one report. If both contain a verdict on the same object,
+// the two verdicts are merged. With does not change r.
 func (r *Report) With(more []*Verdict) *Report {
 	if len(more) == 0 {
 		return r

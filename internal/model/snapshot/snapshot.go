@@ -18,8 +18,8 @@ import (
 type Snapshot struct {
 	// tables maps the name of each kind to the table with the objects of this kind.
 	tables map[string]*table
-	// denied contains the objects that the source is not allowed to read. The map is never modified: a change replaces
-	// it.
+	// denied contains the objects that the controller has no permission to read. The map is never modified: a change
+	// replaces it.
 	denied map[ir.Ref]bool
 
 	// Sequence is the number of the snapshot in its store, starting from 1.
@@ -80,12 +80,12 @@ func (s *Snapshot) Counts() map[string]int {
 	return counts
 }
 
-// MaxByName is the maximum number of objects of one kind that a source watches by name in one namespace. The number is
+// MaxByName is the maximum number of objects of one kind that are watched by name in one namespace. The number is
 // limited because each of these objects needs its own watch.
 const MaxByName = 5000
 
-// Denied reports whether the source is not allowed to read an object. In this case it is unknown whether the object
-// exists.
+// Denied reports whether the controller has no permission to read an object. In this case it is unknown whether the
+// object exists.
 func (s *Snapshot) Denied(ref ir.Ref) bool { return s.denied[ref] }
 
 // Older compares objects by precedence, for sorting: older objects come first. Of two objects that were created in the

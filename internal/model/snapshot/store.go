@@ -68,8 +68,8 @@ func (s *Store) Apply(set, gone []kinds.Object) {
 	}
 }
 
-// Deny records that the source is not allowed to read an object, or that it is allowed to if denied is false. If the
-// permission has changed, the object counts as changed.
+// Deny records whether the controller has no permission to read an object. If this differs from the last call for the
+// object, the object counts as changed.
 func (s *Store) Deny(ref ir.Ref, denied bool) {
 	s.DenyAll(func(yield func(ir.Ref) bool) { yield(ref) }, denied)
 }
@@ -100,8 +100,8 @@ func (s *Store) DenyAll(refs iter.Seq[ir.Ref], denied bool) {
 	}
 }
 
-// Get returns the object with the same kind, namespace and name, or nil if there is no such object. With it, sources
-// can reuse an object that has not changed instead of storing a copy. Other callers use a Snapshot.
+// Get returns the object with the same kind, namespace and name, or nil if there is no such object. Code that fills the
+// store uses Get to keep an object that has not changed instead of storing a copy. Other code uses a Snapshot.
 func (s *Store) Get(object kinds.Object) kinds.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
