@@ -41,11 +41,12 @@ type owner struct {
 	parts map[string]*Share
 }
 
-// New returns a budget of limit units in which a single owner gets two thirds. A limit of 0 or less means no limit.
+// New returns a budget of limit units in which a single owner gets at most two thirds. A limit of 0 or less means no
+// limit.
 func New(limit int64) *Budget { return newBudget(limit, factor) }
 
-// NewLarge returns a budget of limit units in which a single owner gets eight ninths. A limit of 0 or less means no
-// limit.
+// NewLarge returns a budget of limit units in which a single owner gets at most eight ninths. A limit of 0 or less
+// means no limit.
 func NewLarge(limit int64) *Budget { return newBudget(limit, largeFactor) }
 
 func newBudget(limit, factor int64) *Budget {
@@ -137,8 +138,8 @@ func (b *Budget) Share(ownerName, part string) *Share {
 	return s
 }
 
-// Leave decrements the reference count of the Share. If the count becomes zero, the budget deletes the Share. Before,
-// the callers must have returned all units that they reserved.
+// Leave decrements the reference count of the Share. If the count becomes zero, the budget deletes the Share. The
+// caller must return all units that it has reserved before it calls Leave.
 func (s *Share) Leave() {
 	b := s.budget
 	b.mu.Lock()

@@ -16,8 +16,8 @@ import (
 // this issuer accepts a logger and ports for a single order, and certmagic passes the replaced certificate only to this
 // issuer, which exempts a renewal from the rate limit of the certificate authority.
 //
-// It relies on the private field issuer of caddytls.ACMEIssuer. If the field is missing, has another type or is not
-// set, ACMEIssuer returns an error. The module can still be used in this case.
+// ACMEIssuer relies on the private field issuer of caddytls.ACMEIssuer. If the field is missing, has another type or is
+// not set, ACMEIssuer returns an error. The module can still be used in this case.
 func ACMEIssuer(module certmagic.Issuer) (*certmagic.ACMEIssuer, error) {
 	m, ok := module.(interface{ GetACMEIssuer() *caddytls.ACMEIssuer })
 	if !ok {

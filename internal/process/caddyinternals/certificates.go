@@ -13,9 +13,9 @@ type GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 // wrap. It returns the number of changed policies. It must be called once for a server, after Caddy has provisioned it
 // and before it accepts connections, like a listener wrapper.
 //
-// It relies on ConnectionPolicy.TLSConfig, which Caddy exports "so it can be minimally adjusted after provisioning if
-// necessary" and "may be unexported in the future", and on TLSConfig.GetCertificate being called in handshakes. A
-// policy in which TLSConfig or GetCertificate is not set is not changed.
+// WrapGetCertificate relies on two facts: Caddy exports ConnectionPolicy.TLSConfig, which according to its comment "may
+// be unexported in the future", and handshakes call TLSConfig.GetCertificate. A policy in which TLSConfig or
+// GetCertificate is not set is not changed.
 func WrapGetCertificate(server *caddyhttp.Server, wrap func(next GetCertificate) GetCertificate) int {
 	if server == nil {
 		return 0

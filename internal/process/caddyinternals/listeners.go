@@ -11,7 +11,7 @@ import (
 )
 
 // listenerPool is Caddy's pool of listeners, which counts the configurations that use each address. If a version of
-// Caddy has no variable with this name, it is a nil pointer that only this package uses.
+// Caddy has no variable with this name, listenerPool is a nil pointer that only this package uses.
 //
 //go:linkname listenerPool github.com/caddyserver/caddy/v2.listenerPool
 var listenerPool *caddy.UsagePool
@@ -21,11 +21,12 @@ var listenerPool *caddy.UsagePool
 // that the address is about to be closed. Each load of a configuration would then wait for the shutdown_delay of the
 // http app.
 //
-// It relies on the variable listenerPool being a *caddy.UsagePool with keys of the form NETWORK/ADDRESS. Otherwise it
-// returns an error and a function that does nothing.
+// CountListener relies on the variable listenerPool being a *caddy.UsagePool with keys of the form NETWORK/ADDRESS. If
+// it is not, CountListener returns an error and a function that does nothing.
 func CountListener(network, address string) (uncount func(), err error) {
 	uncount = func() {}
-	// If the variable has another type, it may not contain a valid pointer.
+	// If the variable has another type, it may not contain a valid pointer. An invalid pointer then causes a panic,
+	// which is recovered below, instead of ending the process.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {

@@ -15,7 +15,7 @@ import (
 // and Retry-After header of the certificate authority's last error response. The errors of certmagic and acmez do not
 // contain this information. LogTap is safe for concurrent use.
 //
-// It relies on the fields issuer and error of the entry that certmagic logs if an issuer fails, and on the fields
+// LogTap relies on the fields issuer and error of the entry that certmagic logs if an issuer fails, and on the fields
 // status_code and response_headers of the debug entry that acmez logs for each response. Without these fields it
 // collects nothing.
 type LogTap struct {
@@ -99,7 +99,7 @@ type tappedCore struct {
 // Enabled returns true for all levels, because acmez logs headers at debug level.
 func (*tappedCore) Enabled(zapcore.Level) bool { return true }
 
-// With returns a core with additional fields and the same LogTap.
+// With implements zapcore.Core. It returns a core with additional fields and the same LogTap.
 func (c *tappedCore) With(fields []zapcore.Field) zapcore.Core {
 	return &tappedCore{Core: c.Core.With(fields), fields: slices.Concat(c.fields, fields), tap: c.tap}
 }

@@ -191,7 +191,7 @@ func (l *Limiter) isFull() bool {
 	return b.Used() >= b.Limit()-1
 }
 
-// isEnding reports whether the whole budget is in use, but a connection is about to end.
+// isEnding reports whether a unit will soon become free: the whole budget is in use, but a connection is about to end.
 func (l *Limiter) isEnding() bool {
 	_, ending := l.nextEnd()
 	return ending && l.isFull()

@@ -25,8 +25,8 @@ type candidate struct {
 	count int64
 }
 
-// before reports whether a should be ended before b. Busy connections are ended last. Among the other connections, a
-// connection of the client with more connections is ended first.
+// The method before reports whether connection a should be ended before connection b. Busy connections are ended last.
+// Among the other connections, a connection of the client with more connections is ended first.
 func (a *candidate) before(b *candidate) bool {
 	switch {
 	case b.place == nil:
@@ -62,8 +62,9 @@ func (l *Limiter) makeRoom(share *budget.Share, silent time.Duration) bool {
 	return true
 }
 
-// choose returns the best connection to end, among a sample that is spread evenly over all connections. The place of
-// the result is nil if no connection may be ended. The caller must hold the limiter's lock.
+// choose compares a sample of the connections, which is spread evenly over all connections, and returns the connection
+// to end. share and silent have the same meaning as in makeRoom. The place of the result is nil if no connection may be
+// ended. The caller must hold the limiter's lock.
 func (l *Limiter) choose(share *budget.Share, silent time.Duration) (chosen candidate) {
 	all := len(l.places)
 	if all == 0 {
@@ -87,8 +88,8 @@ func (l *Limiter) choose(share *budget.Share, silent time.Duration) (chosen cand
 	return chosen
 }
 
-// candidate returns the connection as a candidate. ok is false if the connection must not be ended. The caller must
-// hold the limiter's lock.
+// The method candidate returns the values by which the connection is compared with others. ok is false if the
+// connection must not be ended. The caller must hold the limiter's lock.
 func (p *Place) candidate() (c candidate, ok bool) {
 	if p.occupant == nil || p.ending {
 		return c, false

@@ -43,8 +43,8 @@ func (c *core) Enabled(level zapcore.Level) bool {
 	return defaultLog().Enabled(level)
 }
 
-// With returns a core that adds fields to each entry. The fields are encoded once for each configuration, when its
-// first entry is logged.
+// With implements zapcore.Core. It returns a core that adds fields to each entry. The fields are encoded once for each
+// configuration, when its first entry is logged.
 func (c *core) With(fields []zapcore.Field) zapcore.Core {
 	return &core{relay: c.relay, fields: slices.Concat(c.fields, fields)}
 }
@@ -86,7 +86,7 @@ func (c *core) Sync() error {
 func (c *core) check(config *Config, e zapcore.Entry) *zapcore.CheckedEntry {
 	if config == nil {
 		// The default log may exclude the name of this logger because a custom log includes it. No custom log is
-		// running at this time, so the default log must accept the entry.
+		// running at this time, so remove the name to make the default log accept the entry.
 		e.LoggerName = ""
 		return defaultLog().Check(e, nil)
 	}

@@ -27,8 +27,8 @@ func Logger(name string) *zap.Logger { return process.logger(name) }
 // Add in Provision and Config.Close in Cleanup.
 func Add(ctx caddy.Context) *Config { return process.add(ctx, ctx.Logger(everyModule{})) }
 
-// process is the relay of this process. One relay is enough, because Caddy has one default log and runs one
-// configuration.
+// process passes the messages of all loggers to the logs. One relay is enough for the whole process, because Caddy has
+// one default log and runs one configuration.
 var process relay
 
 // everyModule is a module without a name. It is passed to Context.Logger to get a logger that writes to all logs of a
@@ -38,7 +38,7 @@ type everyModule struct{}
 
 func (everyModule) CaddyModule() caddy.ModuleInfo { return caddy.ModuleInfo{} }
 
-// relay passes messages to the logs of the configuration that is currently running.
+// The type relay passes messages to the logs of the configuration that is currently running.
 type relay struct {
 	// current holds the logs that get the messages. Nil selects Caddy's default log.
 	current atomic.Pointer[Config]

@@ -43,9 +43,9 @@ func TryOthers(ctx context.Context, a caddy.NetworkAddress) error {
 	return nil
 }
 
-// isOurs reports whether Caddy has a listener in this process whose address overlaps with a. The address a must have a
-// single port. Caddy locks parts of its list of listeners while it opens a listener, so the list cannot be read here.
-// Instead, isOurs looks up each IP address of the machine.
+// isOurs reports whether Caddy has a listener in this process whose address overlaps with a, which must have a single
+// port. Caddy locks parts of its list of listeners while it opens a listener, so isOurs cannot read the list. Instead,
+// it looks up each IP address of the machine.
 func isOurs(a caddy.NetworkAddress) bool {
 	hosts := []string{a.Host, "", "0.0.0.0", "::", "localhost"}
 	// If the interfaces cannot be read, listeners on the unspecified addresses are still found.

@@ -15,8 +15,8 @@ import (
 // addresses are TCP addresses. With the suffix 4 or 6, the name stands for tcp4 or tcp6.
 const Front = "k8singress"
 
-// FrontQUIC is the name of the corresponding Caddy network for HTTP/3. Its addresses are UDP addresses. Only Caddy uses
-// this name.
+// FrontQUIC is the name of the Caddy network for HTTP/3 that corresponds to Front. Its addresses are UDP addresses.
+// Only Caddy uses this name.
 const FrontQUIC = Front + "-quic"
 
 // Probes is the name of the Caddy network for the health port. A listener in this network is opened only if no other
