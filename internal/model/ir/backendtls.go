@@ -2,8 +2,8 @@ package ir
 
 // BackendTLS configures TLS connections to the endpoints of a backend. It is comparable.
 type BackendTLS struct {
-	// Secret is the name of the Secret with the certificate authorities that sign the certificates of endpoints and,
-	// optionally, a client certificate with its key. While the Secret is invalid, no requests are sent to the
+	// Secret is the name of a Secret. It contains the certificate authorities that sign the certificates of endpoints.
+	// It may also contain a client certificate with its key. While the Secret is invalid, no requests are sent to the
 	// endpoints.
 	Secret Name `json:"secret"`
 	// Verify requires that the certificate of an endpoint is signed by a certificate authority in ca.crt of the Secret.

@@ -60,7 +60,8 @@ type Kind struct {
 	// NoManifest is set if objects of this kind exist only in a cluster, so they are not read from a folder of
 	// manifests.
 	NoManifest bool
-	// FieldSelector is the field selector of the watch. The API server does not send objects that it excludes.
+	// FieldSelector is the field selector of the watch. The API server does not send the objects that the selector
+	// excludes.
 	FieldSelector string
 	// WritesStatus is set if the controller only writes the status of these objects and does not read it. An update
 	// that changes only the status is then ignored.

@@ -148,7 +148,7 @@ func rightsOf(size string) []right {
 	return all
 }
 
-// The function part returns the RBAC rules in the list all that have the given place and belong to the given option.
+// The function part filters a list of RBAC rules: it returns the rules with the given place and option.
 func part(all []right, at place, option string) []right {
 	return slices.DeleteFunc(slices.Clone(all), func(r right) bool { return r.place != at || r.part != option })
 }

@@ -77,8 +77,8 @@ func CompileMarked(text string) (p *Pattern, marked bool, err error) {
 	return p, true, err
 }
 
-// compile returns the pattern for an expression. If a pattern with the same flags and text is still in use, it returns
-// the existing one. This saves memory, because many Ingresses have the same few paths.
+// compile returns the pattern for an expression. If a pattern with the same flags and text is still in use, compile
+// returns this pattern instead of a new one. This saves memory, because many Ingresses have the same few paths.
 func compile(flags, text string) (*Pattern, error) {
 	whole := flags + text
 	if p := compiled.get(whole); p != nil {

@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// Texts is a set of strings and patterns, in the syntax of nginx's map. An entry is a pattern after "~", a pattern that
-// ignores case after "~*", or otherwise a string that is compared ignoring case. A leading backslash is removed from a
-// string, so that a string can start with "~". Texts is immutable. Nil is an empty set.
+// Texts is a set of strings and patterns, in the syntax of nginx's map. An entry with the prefix "~" is a pattern, and
+// an entry with the prefix "~*" is a pattern that ignores case. Any other entry is a string, which is compared ignoring
+// case. A leading backslash is removed from a string, so that a string can start with "~". Texts is immutable. Nil is
+// an empty set.
 type Texts struct {
 	whole    map[string]struct{}
 	patterns []*Pattern

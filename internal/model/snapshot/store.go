@@ -68,8 +68,8 @@ func (s *Store) Apply(set, gone []kinds.Object) {
 	}
 }
 
-// Deny records whether the controller has no permission to read an object. If this differs from the last call for the
-// object, the object counts as changed.
+// Deny records whether the controller has no permission to read an object. If the permission has changed, the object
+// counts as changed.
 func (s *Store) Deny(ref ir.Ref, denied bool) {
 	s.DenyAll(func(yield func(ir.Ref) bool) { yield(ref) }, denied)
 }
