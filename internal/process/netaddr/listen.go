@@ -12,7 +12,7 @@ import (
 )
 
 // Front is the name of the Caddy network whose listening sockets stay open when Caddy loads a new configuration. Its
-// addresses are TCP addresses. With the suffix 4 or 6, the name stands for tcp4 or tcp6.
+// addresses are TCP addresses. With the suffix 4 or 6, the network corresponds to tcp4 or tcp6.
 const Front = "k8singress"
 
 // FrontQUIC is the name of the Caddy network for HTTP/3 that corresponds to Front. Its addresses are UDP addresses.
@@ -89,8 +89,8 @@ type Taken struct {
 	By string
 }
 
-// FirstTaken returns the first entry in the list all that overlaps with one of the addresses ours, or nil if there is
-// no such entry.
+// FirstTaken compares each entry of all with our addresses. It returns the first entry whose address overlaps with one
+// of our addresses, or nil if there is no such entry.
 func FirstTaken(all []Taken, ours ...caddy.NetworkAddress) *Taken {
 	for i := range all {
 		if slices.ContainsFunc(ours, func(a caddy.NetworkAddress) bool { return Overlap(a, all[i].Address) }) {
