@@ -97,8 +97,8 @@ func (e *Engine) structure(ctx context.Context) (bool, error) {
 	})
 }
 
-// complete returns an error if a server that the options require is missing in Caddy's configuration. It is called
-// instead of the method structure if the configuration must not be changed.
+// complete is called instead of the method structure if Caddy's admin API is off, so that the configuration cannot be
+// changed. It returns an error if a server that the options require is missing in the configuration.
 func (e *Engine) complete() error {
 	missing := missingServer(e.Settings(), front.Process().Expects)
 	if missing == "" {
