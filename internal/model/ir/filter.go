@@ -1,6 +1,6 @@
 package ir
 
-// Filter changes a request or its response, or responds instead of the backend. All implementations are in this file.
+// A Filter changes a request or its response, or responds instead of the backend. All implementations are in this file.
 // Package render has one case for each of them.
 type Filter interface {
 	// Guards reports whether the filter restricts access, so that some requests may not reach the backend. If any

@@ -194,13 +194,13 @@ func (r Ref) String() string {
 // MarshalText returns the result of String, so that a Ref is a string in JSON.
 func (r Ref) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText parses the text that MarshalText returns.
+// UnmarshalText parses a string in the form that MarshalText returns.
 func (r *Ref) UnmarshalText(text []byte) error {
 	*r = ParseRef(string(text))
 	return nil
 }
 
-// ParseRef parses the text that String returns.
+// ParseRef parses a string in the form that Ref.String returns.
 func ParseRef(s string) Ref {
 	kind, rest, _ := strings.Cut(s, "/")
 	namespace, name, ok := strings.Cut(rest, "/")

@@ -1,6 +1,6 @@
 package ir
 
-// Match selects the requests of a route. Both the path and the conditions must match.
+// A Match selects the requests of a route. Both the path and the conditions must match.
 type Match struct {
 	PathMatch
 	// Conditions is nil if only the path must match. Among the routes for the same path, routes with conditions are

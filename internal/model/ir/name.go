@@ -10,8 +10,8 @@ import (
 // returns "". Name is comparable.
 type Name struct{ Namespace, Name string }
 
-// ParseName parses the text that String returns. Both parts must be present. It does not check whether they are valid
-// names of objects.
+// ParseName parses a string of the form "namespace/name". Both parts must be present. It does not check whether they
+// are valid names of objects.
 func ParseName(s string) (Name, error) {
 	namespace, name, _ := strings.Cut(s, "/")
 	if namespace == "" || name == "" {
@@ -42,7 +42,7 @@ func (n Name) Of(kind string) Ref { return Ref{Kind: kind, Namespace: n.Namespac
 // MarshalText returns the result of String, so that a Name is a string in JSON.
 func (n Name) MarshalText() ([]byte, error) { return []byte(n.String()), nil }
 
-// UnmarshalText parses the text that MarshalText returns.
+// UnmarshalText parses a string in the form that MarshalText returns.
 func (n *Name) UnmarshalText(text []byte) (err error) {
 	*n = Name{}
 	if len(text) > 0 {

@@ -12,7 +12,7 @@ type ServicePort struct {
 	Port    string
 }
 
-// ParseServicePort parses the text that String returns.
+// ParseServicePort parses a string of the form "namespace/name:port" or "namespace/name".
 func ParseServicePort(s string) (ServicePort, error) {
 	name, port, has := strings.Cut(s, ":")
 	service, err := ParseName(name)
@@ -36,7 +36,7 @@ func (p ServicePort) IsZero() bool { return p == ServicePort{} }
 // MarshalText returns the result of String, so that a ServicePort is a string in JSON.
 func (p ServicePort) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// UnmarshalText parses the text that MarshalText returns.
+// UnmarshalText parses a string in the form that MarshalText returns.
 func (p *ServicePort) UnmarshalText(text []byte) (err error) {
 	*p = ServicePort{}
 	if len(text) > 0 {

@@ -65,8 +65,8 @@ type StreamTLS struct {
 	Host string `json:"host,omitempty"`
 }
 
-// Without returns a phrase for messages. It says what happens to the traffic of a port with this protocol while the
-// port has no backend.
+// Without describes what happens to the traffic of a port with this protocol while the port has no backend. The result
+// is a phrase for messages.
 func (p Protocol) Without() string {
 	if p == UDP {
 		return "datagrams are dropped"

@@ -8,8 +8,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
-// Reading parses the options of one Kubernetes object, such as its annotations. It stores their values in Settings and
-// collects the problems that it finds.
+// A Reading parses the options of one Kubernetes object, such as its annotations. It stores their values in Settings
+// and collects the problems that it finds.
 type Reading[S any] struct {
 	Settings *S
 	Problems []report.Problem

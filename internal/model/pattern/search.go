@@ -8,7 +8,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/pools"
 )
 
-// Budget limits the total cost of all pattern searches for one request. It must not be used by several goroutines at
+// A Budget limits the total cost of all pattern searches for one request. It must not be used by several goroutines at
 // the same time.
 type Budget struct {
 	// steps is the number of steps that remain for searches of type search, which count their steps. plain is the cost

@@ -136,7 +136,7 @@ func (v *Verdict) Equal(other *Verdict) bool {
 		slices.EqualFunc(v.Parents, other.Parents, Parent.equal)
 }
 
-// Report holds one verdict for each object that a translation processed, sorted by Compare.
+// A Report holds one verdict for each object that a translation processed, sorted by Compare.
 type Report struct {
 	Verdicts []*Verdict
 }

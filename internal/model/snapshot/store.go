@@ -10,8 +10,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/kinds"
 )
 
-// Store tracks objects as they are added, changed and deleted. It is safe for concurrent use. Objects of kinds that are
-// not in internal/model/kinds are ignored.
+// A Store tracks objects as they are added, changed and deleted. It is safe for concurrent use. Objects of kinds that
+// are not in internal/model/kinds are ignored.
 //
 // Some updates do not count as changes: updates that only change the resourceVersion, the managed fields, or a status
 // that this controller writes. After such an update, Take returns the newest object, but the channel Store.Changed
