@@ -1,6 +1,6 @@
-// Package budget limits the resources of the process that clients and tenants can use: file descriptors and memory. Two
-// tables divide these resources among purposes, such as connections of HTTP clients. Each purpose has a Budget, which
-// is shared by owners such as namespaces or client addresses.
+// Package budget implements limits for the resources of the process that clients and tenants can use: file descriptors
+// and memory. Two tables divide these resources among purposes, such as connections of HTTP clients. Each purpose has a
+// Budget, which is shared by owners such as namespaces or client addresses.
 package budget
 
 import (
@@ -24,7 +24,7 @@ const (
 // largeFactor twice without an overflow.
 const unlimited = math.MaxInt64 / (2 * largeFactor * largeFactor)
 
-// Budget limits how much of one resource several owners use. Its unit is a descriptor, a byte, a connection or
+// A Budget limits how much of one resource several owners use. Its unit is a descriptor, a byte, a connection or
 // something else that can be counted. It is safe for concurrent use.
 type Budget struct {
 	factor      int64
@@ -105,8 +105,8 @@ func (b *Budget) Take(n int64) bool {
 // Give returns n units that Budget.Take has reserved.
 func (b *Budget) Give(n int64) { b.used.Add(-n) }
 
-// Share counts the units that one part of one owner uses. For example, the owner is a namespace and the part is one of
-// its ports, or the owner is a client address and the part is one of its connections.
+// A Share counts the units that one part of one owner uses. For example, the owner is a namespace and the part is one
+// of its ports, or the owner is a client address and the part is one of its connections.
 type Share struct {
 	budget *Budget
 	owner  *owner

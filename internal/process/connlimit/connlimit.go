@@ -238,7 +238,7 @@ func (p *Place) Occupy(o Occupant) {
 	p.occupant = o
 }
 
-// Address returns the client address towards whose limit the connection counts.
+// Address returns the address of the client for which the connection is currently counted.
 func (p *Place) Address() Address {
 	p.limiter.mu.Lock()
 	defer p.limiter.mu.Unlock()

@@ -1,5 +1,6 @@
-// Package turns queues work of several namespaces in round-robin order. A namespace with thousands of objects, or with
-// work that hangs, does not delay other namespaces. Package delayqueue is for work that is due at a certain time.
+// Package turns implements a queue for work of several namespaces, which take turns in round-robin order. A namespace
+// with thousands of objects, or with work that hangs, does not delay other namespaces. Package delayqueue is for work
+// that is due at a certain time.
 package turns
 
 import (
