@@ -76,9 +76,9 @@ func (h *hold) renew(ctx context.Context) error {
 	return err
 }
 
-// update changes the Lease. It returns an error if the lock is lost. After a conflict, it reads the Lease and retries
-// if the lock is still held: the response to an earlier update may have been lost, or a user may have changed the
-// labels of the Lease.
+// update changes the Lease. It returns an error if the lock is lost. A conflict does not mean that the lock is lost:
+// the response to an earlier update may have been lost, or a user may have changed the labels of the Lease. So after a
+// conflict, update reads the Lease, and retries if this process still holds the lock.
 func (h *hold) update(ctx context.Context, edit func(*coordinationv1.Lease)) error {
 	for !h.lost {
 		next, now := h.lease.DeepCopy(), metav1.NowMicro()
@@ -106,8 +106,8 @@ func (h *hold) update(ctx context.Context, edit func(*coordinationv1.Lease)) err
 }
 
 // catchUp waits until the cache contains everything that the previous holder wrote while it held the lock. It returns
-// an error if the writes do not arrive in time, because otherwise another certificate would be ordered for the same
-// host.
+// an error if this takes too long. Without these writes, this process might order a certificate that the previous
+// holder has already obtained.
 func (h *hold) catchUp(ctx context.Context) error {
 	h.mu.Lock()
 	written := h.lease.Annotations[writtenAnnotation]

@@ -32,8 +32,8 @@ var defaultTimes = Times{Duration: 15 * time.Second, Renew: 5 * time.Second, Pol
 // errForeign means that a Lease has the name of a Lease of this storage but lacks the storage's label.
 var errForeign = errors.New("it lacks the label " + selector)
 
-// sweepAfter is how long a Lease without a holder is kept. It is not deleted at once, because the next holder reads in
-// it up to which resourceVersion the previous holder has written.
+// sweepAfter is how long a Lease without a holder is kept. It is not deleted at once, because it contains the
+// resourceVersion of the previous holder's last write, which the next holder needs.
 const sweepAfter = 10 * time.Minute
 
 // Lock acquires the lock. It waits until no other goroutine or process holds the lock. If the holder has died, the lock

@@ -173,8 +173,8 @@ func (p place) empty() *corev1.Secret {
 	return s
 }
 
-// without returns a copy of a Secret without the values of a key and of all keys below it. It returns nil if no value
-// is left, and current itself if it contains no value of these keys.
+// without returns a copy of a Secret from which the values of a key, and of all keys below it, are removed. It returns
+// nil if no value is left, and current itself if it contains no value of these keys.
 func without(current *corev1.Secret, key string) *corev1.Secret {
 	fields := fieldsOf(current)
 	kept := maps.Clone(fields)

@@ -141,9 +141,9 @@ func (c *secretCache) Delete(object any) error {
 	return nil
 }
 
-// Replace handles a list of all Secrets at a resourceVersion. Secrets of which the cache has a newer state are kept.
-// But if the version is older than the last version from the watch, the API server was restored from a backup, and the
-// list replaces everything.
+// Replace handles a list of all Secrets, which the API server has returned with the given resourceVersion. If the cache
+// has a newer state of a Secret, this state is kept. But if version is older than the last version from the watch, the
+// API server was restored from a backup, and the list replaces everything.
 func (c *secretCache) Replace(objects []any, version string) error {
 	listed := map[string]*corev1.Secret{}
 	for _, object := range objects {
