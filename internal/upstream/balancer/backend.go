@@ -116,7 +116,7 @@ func (b *Backend) SetEndpoints(list []ir.Endpoint) {
 }
 
 // adopt returns the endpoints for a new list, without duplicate addresses. It reuses the current endpoints, which are
-// in old, and returns the endpoints that are not among them in added.
+// in old. The result added contains only the endpoints that are not in old.
 func (b *Backend) adopt(old []*Endpoint, list []ir.Endpoint) (all, added []*Endpoint) {
 	now, known := b.now(), newFinder(old, list)
 	b.round++

@@ -14,8 +14,8 @@ const (
 	// is doubled, up to longestEjection.
 	firstEjection   = time.Second
 	longestEjection = time.Minute
-	// trialTime is the maximum time for which other requests wait for the result of a trial request. After this time,
-	// another request may be the trial, because the first may be a stream that never ends.
+	// trialTime is how long the result of a trial request is awaited. After this time, another request may be the
+	// trial, because the first may be a stream that never ends.
 	trialTime = 10 * time.Second
 )
 

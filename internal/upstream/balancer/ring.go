@@ -32,8 +32,8 @@ func newRing(endpoints []*Endpoint) *ring {
 	return r
 }
 
-// with returns a copy of the ring. The copy lacks the endpoints that were removed from the backend's list, and contains
-// the endpoints in added. This is faster than newRing, because not all points have to be sorted again.
+// The method with returns a copy of the ring that lacks the endpoints that were removed from the backend's list, and
+// contains the endpoints in added. It is faster than newRing, because it does not have to sort all points again.
 func (r *ring) with(added []*Endpoint) *ring {
 	next := &ring{slots: slices.Clone(r.slots)}
 	var gone, fresh []point
@@ -110,7 +110,7 @@ func (r *ring) compare(p, q point) int {
 	return cmp.Compare(r.slots[p.slot].address, r.slots[q.slot].address)
 }
 
-// at returns the endpoint of the point with index i.
+// The method at returns the endpoint of the point with index i.
 func (r *ring) at(i int) *Endpoint { return r.slots[r.points[i].slot] }
 
 // find returns the index of the first point at or after the position of a hash, or zero if there is no such point.
