@@ -74,7 +74,8 @@ func (s *secret) current(now time.Time) tlssecret.Validity {
 	return s.valid.At(now)
 }
 
-// origins maps each object that uses the Secret to the sorted names of the hosts for which it does so.
+// origins returns the hosts that use the Secret, grouped by the object that defines them. The host names of each object
+// are sorted.
 func (s *secret) origins(of *Store) map[ir.Ref][]string {
 	all := map[ir.Ref][]string{}
 	for _, name := range slices.Sorted(maps.Keys(s.hosts)) {
@@ -149,8 +150,9 @@ func (s *Store) paired(of *secret, hosts []string) bool {
 	})
 }
 
-// wild reports whether the certificate for a wildcard is used for the name: the store contains the wildcard of the
-// parent domain (*.example.com for www.example.com), and its certificate is usable and covers the name.
+// wild reports whether the certificate for a wildcard may be used for the name: the store contains the wildcard of the
+// parent domain (*.example.com for www.example.com), its certificate is usable and covers the name, and it may be used
+// in the namespace of the name.
 func (s *Store) wild(name string) bool {
 	_, parent, ok := strings.Cut(name, ".")
 	if !ok {

@@ -15,10 +15,11 @@ import (
 	tlssecret "github.com/k8singress/k8singress/internal/tls/secret"
 )
 
-// Store holds the certificates of hosts and listeners. They come from Secrets or from issuers. GetCertificate, Find,
-// FindFor, Own and Ends are safe for concurrent use; all other methods must be called from a single goroutine.
+// Store holds the certificates of hosts and listeners. The certificates come from Secrets or from issuers.
+// GetCertificate, Find, FindFor, Own and Ends are safe for concurrent use; all other methods must be called from a
+// single goroutine.
 type Store struct {
-	// hosts maps host names to *host. The name "" has the default certificate.
+	// hosts maps host names to *host. The default certificate has the name "".
 	hosts sync.Map
 	// secrets holds all certificates: each Secret that a host or a listener refers to, and each certificate that an
 	// issuer has issued for a host.

@@ -30,8 +30,9 @@ type reference struct {
 	user, effect string
 }
 
-// references yields each host, listener group, backend and port that has changed, with its references to Secrets. The
-// string identifies it, such as "host example.com". If it refers to no Secret, the references are nil.
+// references yields the references to Secrets for each host, listener group, backend and port that has changed. The
+// string identifies what refers to the Secrets, such as "host example.com". If it no longer refers to any Secret, the
+// references are nil.
 func references(d *document.Delta) iter.Seq2[string, []*reference] {
 	return func(yield func(string, []*reference) bool) {
 		for name, h := range d.Hosts {
