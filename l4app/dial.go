@@ -84,8 +84,8 @@ func (a *attempt) try(ctx context.Context, choice balancer.Choice) (net.Conn, er
 	return conn, err
 }
 
-// connect connects to an endpoint. If they are configured, it also sends the PROXY protocol header and performs the TLS
-// handshake. The client's bytes can be sent on the returned connection.
+// connect connects to an endpoint. It then sends the PROXY protocol header and performs the TLS handshake, if these are
+// configured. The client's bytes can be sent on the returned connection.
 func (a *attempt) connect(ctx context.Context, address string) (net.Conn, error) {
 	deadline := time.Now().Add(cmp.Or(a.handler.Policy.ConnectTimeout, connectTimeout))
 	conn, err := a.open(ctx, address, deadline)

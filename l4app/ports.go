@@ -400,7 +400,7 @@ func (p *Ports) Drain(ctx context.Context) {
 	p.workers.close()
 }
 
-// end closes all ports and their connections immediately.
+// The method end closes all ports and their connections immediately.
 func (p *Ports) end() {
 	p.Refuse()
 	close(p.closing)
