@@ -48,7 +48,7 @@ func accountOthers(w message.Writer, r *message.Request) (end func(status int)) 
 	}
 }
 
-// accountBare records a request without a route.
+// accountBare adds a request that matched no route to the access log and the metrics.
 func accountBare(w message.Writer, r *message.Request, status int, began time.Time) {
 	table := runningTable()
 	if table == nil {

@@ -37,7 +37,7 @@ type failureLog struct {
 	leftOut map[failureKey]int
 }
 
-// failures logs the failed requests to all servers of the process.
+// failures logs the requests that fail at any server of the process.
 var failures = failureLog{leftOut: map[failureKey]int{}}
 
 // log logs a failure, or counts it if a similar failure was just logged. The number of failures that were not logged is

@@ -18,7 +18,8 @@ const secretsTimeout = 2 * time.Second
 type secretsWait struct {
 	// since is the time when the wait started. It is zero if the pipeline is not waiting.
 	since time.Time
-	// changed lists the changed objects that have been translated but not applied because of the wait.
+	// changed lists the changed objects that have been translated but are not applied yet, because their Secrets are
+	// still being read.
 	changed []ir.Ref
 	// gaveUp means that the wait timed out. No new wait starts until all Secrets have been read.
 	gaveUp bool

@@ -56,7 +56,7 @@ func (h *basicAuth) Apply(x *exchange.Exchange) (bool, error) {
 		x.ErrorFields = append(x.ErrorFields, h.challenge)
 		return false, exchange.Fail(http.StatusUnauthorized, err)
 	}
-	// The client disconnected while the verification of its password was waiting.
+	// The client disconnected while its password was waiting to be verified.
 	return false, err
 }
 

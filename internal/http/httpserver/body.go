@@ -138,8 +138,8 @@ func (b *body) stop() {
 	_ = b.c.nc.SetReadDeadline(longAgo)
 }
 
-// EndBody makes reads of the request body fail, unless the body was already read to its end. The connection is then
-// closed after the response.
+// EndBody makes reads of the request body fail, unless the body was already read to its end. If it makes them fail, the
+// connection is closed after the response.
 func (w *writer) EndBody() {
 	if b := w.c.body; b != nil && !b.whole.Load() {
 		b.stop()

@@ -76,8 +76,8 @@ func (t *Table) Handshake(port uint16, server string, config *tls.Config) *tls.C
 	return config
 }
 
-// The method of returns the TLS settings for connections to the host h: its own settings, or the global settings if the
-// host has no settings or h is nil.
+// The method of(h) returns the TLS settings for connections to the host h: its own settings, or the global settings if
+// the host has no settings or h is nil.
 func (g *handshakes) of(h *host) *handshake {
 	if h == nil || h.handshake == nil {
 		return g.usual

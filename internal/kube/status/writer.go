@@ -103,7 +103,7 @@ func (w *Writer) Verdicts() []*report.Verdict { return *w.ports.verdicts.Load() 
 // Changed returns a channel that receives a value when the problems that Verdicts returns have changed.
 func (w *Writer) Changed() <-chan struct{} { return w.ports.changed }
 
-// Leader reports whether this replica is the leader, which may write.
+// Leader reports whether this replica is the leader. Only the leader writes.
 func (w *Writer) Leader() bool { return w.leader.Load() }
 
 // lead writes status and Events until ctx ends. ctx also ends when this replica loses the Lease.

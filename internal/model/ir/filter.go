@@ -228,7 +228,7 @@ type Mirror struct {
 	// used. Both may contain nginx variables.
 	URL  string `json:"url"`
 	Host string `json:"host,omitempty"`
-	// WithoutBody leaves the request body out of the copy.
+	// WithoutBody omits the request body from the mirrored request.
 	WithoutBody bool `json:"without_body,omitempty"`
 }
 

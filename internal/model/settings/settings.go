@@ -298,7 +298,7 @@ type Config struct {
 
 // Source is a source of Kubernetes objects. Exactly one field is set.
 type Source struct {
-	// Kubernetes reads objects from an API server.
+	// Kubernetes configures how objects are read from an API server.
 	Kubernetes *Kubernetes `json:"kubernetes,omitempty"`
 	// Manifests reads objects from the files in a folder.
 	Manifests *Manifests `json:"manifests,omitempty"`

@@ -58,7 +58,7 @@ type Manager struct {
 	// certificate authority for the renewal time (ARI).
 	reads  *turns.Queue[*host]
 	orders *turns.Queue[*host]
-	// renewals holds hosts that already have a certificate.
+	// renewals is the queue of hosts whose existing certificate must be renewed.
 	renewals *turns.Queue[*host]
 	ariPolls *turns.Queue[*host]
 	// fresh holds the hosts whose new certificate has not been returned by Take yet.
