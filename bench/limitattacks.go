@@ -171,10 +171,17 @@ const (
 )
 
 // attackMemory starts clients that use memory, and compares the p99 of honest requests with the p99 before the attack.
+// The clients run on the same machine. To tell their share of the delay, attackMemory also measures the p99 of a second
+// process that nobody attacks.
 func attackMemory(ctx context.Context, l limits, folder string, out io.Writer) ([]bar, error) {
 	attack := fmt.Sprintf("GOMEMLIMIT=%dMiB", memoryLimit)
 	t, err := startTarget(ctx, l, folder, "memory", "export "+attack)
 	defer t.stop()
+	if err != nil {
+		return nil, err
+	}
+	other, err := startTarget(ctx, l, folder, "not-attacked", "export "+attack)
+	defer other.stop()
 	if err != nil {
 		return nil, err
 	}
@@ -184,19 +191,29 @@ func attackMemory(ctx context.Context, l limits, folder string, out io.Writer) (
 	defer stop()
 	peak := t.watchMemory(watched)
 	end := attackWith(ctx, all)
-	beside := t.honestLoad(l.duration).count(ctx)
+	beside, elsewhere := honestOnBoth(ctx, l, t, other)
 	end()
 	stop()
 	highest := <-peak
-	if err := errors.Join(ctx.Err(), quiet.first); err != nil {
+	if err := errors.Join(ctx.Err(), quiet.first, elsewhere.first); err != nil {
 		return nil, err
 	}
 	bars := []bar{t.livesBar(attack), memoryBar(attack, highest), slowdownBar(attack, quiet, beside)}
 	head := fmt.Sprintf(
 		"\n## Memory\n\nThe process has `%s`. %d honest requests a second come for %v, on %d connections that "+
-			"are kept; before the attack their p99 is %s.", attack, honestRate, l.duration, honestClients,
-		milliseconds(quiet.p99))
+			"are kept; before the attack their p99 is %s. During the attack, the p99 of the same requests to another "+
+			"process, which nobody attacks, is %s (%.1f times).", attack, honestRate, l.duration, honestClients,
+		milliseconds(quiet.p99), milliseconds(elsewhere.p99), float64(elsewhere.p99)/float64(quiet.p99))
 	return bars, writeAttack(out, head, all)
+}
+
+// honestOnBoth sends the same honest requests to both processes at the same time.
+func honestOnBoth(ctx context.Context, l limits, attacked, other *target) (beside, elsewhere *tally) {
+	var group sync.WaitGroup
+	group.Go(func() { beside = attacked.honestLoad(l.duration).count(ctx) })
+	group.Go(func() { elsewhere = other.honestLoad(l.duration).count(ctx) })
+	group.Wait()
+	return beside, elsewhere
 }
 
 // memoryAttack returns all kinds of clients that use memory. They connect during the first third of the attack.
