@@ -29,8 +29,8 @@ var ErrNotInCluster = errors.New("this process does not run in a Kubernetes clus
 
 // Access holds the address and the credentials of an API server.
 type Access struct {
-	// Config has a rate limit that is suitable for writes of the status. To send requests at another rate, copy Config
-	// and change the limit in the copy.
+	// Config is the configuration for clients of the API server. Its rate limit is suitable for writing the status of
+	// objects. To send requests at another rate, copy Config and change the limit in the copy.
 	Config *rest.Config
 	// Namespace is the namespace of this process's pod. Outside a pod, it is the namespace in the kubeconfig.
 	Namespace string

@@ -34,7 +34,7 @@ func (p *patient) ListWithContext(ctx context.Context, o metav1.ListOptions) (ru
 	return Persist(ctx, p.failed, func() (runtime.Object, error) { return p.ListWatch.ListWithContext(ctx, o) })
 }
 
-// WatchWithContext is like ListWithContext.
+// WatchWithContext starts a watch. Like ListWithContext, it retries until the API server responds or the context ends.
 func (p *patient) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	return Persist(ctx, p.failed, func() (watch.Interface, error) { return p.ListWatch.WatchWithContext(ctx, o) })
 }
@@ -61,7 +61,7 @@ func Backoff() wait.Backoff {
 	return wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second}
 }
 
-// Pause waits for a duration. It returns an error as soon as the context ends.
+// Pause waits for the duration d. If the context ends first, it returns the error of the context at once.
 func Pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):

@@ -184,7 +184,7 @@ func (f *factory) all(o Options, own string) ([]*informer, error) {
 	return f.informers(list)
 }
 
-// others returns one scope, from which an informer can be created, for each object in o.Also that is outside the
+// others returns a scope, which describes what one informer reads, for each object in o.Also that is outside the
 // watched namespaces.
 func others(namespaces []string, o Options) []scope {
 	var list []scope

@@ -13,8 +13,8 @@ const (
 	// atOnce is the maximum number of concurrent requests to the API server, for all readers together. A reader lists
 	// and watches a single object.
 	atOnce = 16
-	// shortestWait and longestWait are the minimum and maximum time that all readers wait after a request to which the
-	// API server did not respond.
+	// shortestWait and longestWait are the first and the maximum pause after a request to which the API server did not
+	// respond. The pause applies to all readers and doubles with each failure.
 	shortestWait = 500 * time.Millisecond
 	longestWait  = 15 * time.Second
 )
@@ -30,8 +30,8 @@ type gate struct {
 	wait  time.Duration
 }
 
-// pass calls ask, which sends a request, as soon as the gate allows it. It returns the error of ask, or the error of
-// the context if the context ends first.
+// pass calls ask, which must send one request to the API server, as soon as the rate limit allows it. It returns the
+// error of ask, or the error of the context if the context ends first.
 func (g *gate) pass(ctx context.Context, ask func() error) error {
 	select {
 	case g.slots <- struct{}{}:

@@ -83,7 +83,7 @@ func (r *reader) failed(ctx context.Context, err error) {
 		r.version = ""
 		return
 	case kubeclient.Away(err) && !errors.Is(err, errShortWatch):
-		// The gate delays the next request, so failed does not wait.
+		// Do not wait here: the gate, which limits the request rate of all readers, delays the next request.
 		return
 	case apierrors.IsForbidden(err):
 		r.of.update(r.ref, r.one, func() { r.of.store.Deny(r.ref, true) })

@@ -126,8 +126,8 @@ func backendFromBeta(old *networkingv1beta1.IngressBackend) *networkingv1.Ingres
 	return &networkingv1.IngressBackend{Service: service}
 }
 
-// same returns its argument, for objects that need no conversion: an IngressClass has the same fields in both versions,
-// and Endpoints are converted later, by the merger, which knows whether there are EndpointSlices.
+// same returns its argument unchanged. It is used for kinds that need no conversion here: an IngressClass has the same
+// fields in both versions, and Endpoints are converted only after all files have been read.
 func same[T any](o *T) *T { return o }
 
 func sliceFromBeta(old *discoveryv1beta1.EndpointSlice) *discoveryv1.EndpointSlice {

@@ -15,8 +15,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 )
 
-// Load reads a folder of manifests, or a single file, once. The returned verdicts contain the problems of files and
-// objects. Load returns an error only if the folder itself cannot be read.
+// Load reads a folder of manifests, or a single file, once. It returns the objects, and the problems of files and
+// objects. It returns an error only if the folder itself cannot be read.
 func Load(dir string) (*snapshot.Snapshot, []*report.Verdict, error) {
 	list, err := newFolder(dir).read(func(string) {})
 	if err != nil {
@@ -27,7 +27,7 @@ func Load(dir string) (*snapshot.Snapshot, []*report.Verdict, error) {
 	return store.Take(), m.verdicts(), nil
 }
 
-// Files watches a folder of manifests. It is a source of objects for the engine.
+// Files watches a folder of manifests, and keeps a snapshot.Store with the objects of the folder up to date.
 type Files struct {
 	folder   *folder
 	merger   *merger
@@ -41,7 +41,7 @@ type Files struct {
 	failure string
 }
 
-// New returns the source for a folder or a single file. Nothing is read before Run.
+// New returns a Files for a folder of manifests or a single file. Nothing is read before Run.
 func New(dir string, log *zap.Logger) *Files {
 	return &Files{
 		folder: newFolder(dir), merger: newMerger(), store: snapshot.NewStore(), synced: make(chan struct{}),
@@ -98,8 +98,8 @@ func (f *Files) refresh(w *watcher) bool {
 	return true
 }
 
-// logFailure logs the reason why the folder cannot be read, once for each reason. After the folder has been read for
-// the first time, it logs nothing, because Verdicts then reports the reason.
+// logFailure logs why the folder cannot be read, unless it has just logged the same reason. Once the folder has been
+// read for the first time, it logs nothing, because Verdicts then reports the reason.
 func (f *Files) logFailure(err error) {
 	before := f.failure
 	f.failure = err.Error()

@@ -23,7 +23,8 @@ const (
 
 var extensions = []string{".yaml", ".yml", ".json"}
 
-// folder caches the contents of each file, so that only changed files are parsed.
+// folder reads all manifest files in a folder. It caches the parsed contents of each file, so that only changed files
+// are parsed again.
 type folder struct {
 	root  string
 	files map[string]*file
@@ -204,8 +205,8 @@ func (w *walk) entry(path string) error {
 	return nil
 }
 
-// vanished reports whether the file at path no longer exists, because it was removed while the folder was read. A
-// broken symbolic link is not considered as removed.
+// vanished reports whether the file at path no longer exists because it was removed while the folder was read. It
+// returns false for a broken symbolic link.
 func vanished(path string) bool {
 	_, err := os.Lstat(path)
 	return errors.Is(err, fs.ErrNotExist)

@@ -29,7 +29,8 @@ type merger struct {
 	// maps the name of each of these EndpointSlices to the Service.
 	mirrors  map[ir.Ref][]ir.Ref
 	mirrored map[ir.Ref]ir.Ref
-	// objects and problems are the result of all merges so far, by the name of the object.
+	// objects and problems hold the result of all merges so far, by the name of the object: the definition that is
+	// used, and the problems of all definitions.
 	objects  map[ir.Ref]kinds.Object
 	problems map[ir.Ref][]report.Problem
 	// round holds the work and the result of the current merge.
@@ -89,7 +90,7 @@ func (m *merger) merge(files []*parsed) (set, gone []kinds.Object) {
 		m.mirrorEndpoints(service)
 	}
 	set, gone = m.round.set, m.round.gone
-	// Release the memory of the first merge, which has processed the names of all objects.
+	// Release the memory of the lists. They are long after the first merge, which processes all objects.
 	m.round = round{}
 	return set, gone
 }
@@ -117,8 +118,9 @@ func (m *merger) remove(p *parsed) {
 	}
 }
 
-// touch marks an object, and its Service if necessary, to be resolved again because the definition f was added (by = 1)
-// or removed (by = -1).
+// touch marks the object of the definition f, so that merge resolves it again. by is 1 if the definition was added, and
+// -1 if it was removed. If the object is an EndpointSlice, touch also updates the number of EndpointSlices of its
+// Service.
 func (m *merger) touch(f *found, by int) {
 	m.round.names.add(f.ref)
 	slice, ok := f.object.(*discoveryv1.EndpointSlice)
@@ -132,7 +134,7 @@ func (m *merger) touch(f *found, by int) {
 	}
 }
 
-// resolve determines which definition of an object is used, and updates the result.
+// resolve determines which definition of an object is used, and updates the merged objects and problems accordingly.
 func (m *merger) resolve(ref ir.Ref) {
 	first, problems := m.first(ref)
 	if ref.Kind == endpointsKind {
@@ -181,8 +183,8 @@ func (m *merger) setProblems(ref ir.Ref, problems []report.Problem) {
 	m.problems[ref] = problems
 }
 
-// put stores an object under the given name in the result of the merge. If object is nil, put removes the name from the
-// result.
+// put stores an object under the given name in the map of merged objects. If object is nil, put removes the name from
+// the map.
 func (m *merger) put(ref ir.Ref, object kinds.Object) {
 	old := m.objects[ref]
 	switch {

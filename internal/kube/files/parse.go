@@ -200,7 +200,8 @@ func (p *parsed) typed(raw []byte, line int, id identity) {
 	f.finish(raw)
 }
 
-// unknown handles an object whose kind the controller does not use, or whose apiVersion does not exist.
+// unknown handles an object whose kind or apiVersion is not supported. If the controller uses objects of this kind,
+// unknown reports which apiVersion to use. Otherwise it counts the object as ignored.
 func (p *parsed) unknown(line int, id identity) {
 	row, ok := kinds.ByName(id.kind)
 	group, _, grouped := strings.Cut(id.apiVersion, "/")
@@ -302,8 +303,8 @@ func fieldOf(err error) string {
 
 var lineNumber = regexp.MustCompile(`line (\d+)(: )?`)
 
-// lineOf returns the line of the file to which an error refers. Errors of the YAML parser count lines from the start of
-// the document; before is the number of lines in the file before the document.
+// lineOf returns the line number in the file to which an error refers. The YAML parser counts lines from the start of a
+// YAML document, so before must be the number of lines in the file before this document.
 func lineOf(err error, before int) int {
 	var at *lineError
 	if errors.As(err, &at) {
@@ -316,7 +317,8 @@ func lineOf(err error, before int) int {
 	return before + 1
 }
 
-// plain returns the message of a YAML error without its line number, which is relative to the start of the document.
+// plain returns the message of a YAML error without its line number, which is relative to the start of the YAML
+// document.
 func plain(err error) string {
 	message := err.Error()
 	for _, prefix := range []string{"error converting YAML to JSON: ", "yaml: ", "unmarshal errors:"} {
@@ -325,9 +327,9 @@ func plain(err error) string {
 	return strings.TrimSpace(lineNumber.ReplaceAllString(message, ""))
 }
 
-// keyOf finds the key to which a decoding error refers, because the error contains only the path of the map. It returns
-// the first key, in brackets, whose value has the wrong JSON type, or "" if there is no such key. place is the path of
-// the map in the object, and kind is the wrong type.
+// keyOf finds the map key to which a decoding error refers. The error only contains the path of the map in the object
+// (place) and the wrong JSON type of the value (kind). keyOf returns the first key whose value has this type, in
+// brackets, or "" if no value has it.
 func keyOf(raw []byte, place, kind string) string {
 	for name := range strings.SplitSeq(place, ".") {
 		var object map[string]json.RawMessage
@@ -348,8 +350,8 @@ func keyOf(raw []byte, place, kind string) string {
 	return ""
 }
 
-// is reports whether the JSON type of a value is kind. kind may be just a type, such as "number", or be followed by the
-// value, as in "number 5432".
+// The function is reports whether the JSON type of a value is kind. kind may be just a type, such as "number", or be
+// followed by the value, as in "number 5432".
 func is(value any, kind string) bool {
 	switch value.(type) {
 	case float64:

@@ -8,7 +8,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// pace holds the delays between a change and the next read.
+// pace holds the delays between a change of the files and the next time that the folder is read.
 type pace struct {
 	// quiet is the time without changes after which the files are read. patience limits the total delay after the first
 	// change. With these delays, many writes in a short time, for example by a git checkout, cause only one read.

@@ -21,8 +21,8 @@ type Situation struct {
 	// Service is the controller's own Service, or nil if it does not exist. Its managedFields only have to contain the
 	// entries of the field manager kinds.PortsManager.
 	Service *corev1.Service
-	// Publish is set if the ports of Routes must be in the Service. If it is false, all port entries that we own are
-	// removed from the Service.
+	// Publish is set if the Service must contain a port entry for each of the Routes. If it is false, all port entries
+	// that we own are removed from the Service.
 	Publish bool
 	// Routes are the stream routes of all open TCP and UDP ports, sorted by protocol and port.
 	Routes []*ir.StreamRoute
@@ -158,7 +158,7 @@ func (p *planning) differs() bool {
 	})
 }
 
-// isFor returns a function that reports whether an entry of a Service is for the port of a route.
+// isFor returns a function that reports whether a port entry of a Service has the port and the protocol of a route.
 func isFor(route *ir.StreamRoute) func(corev1.ServicePort) bool {
 	return func(e corev1.ServicePort) bool { return e.Port == int32(route.Port) && e.Protocol == protocolOf(route) }
 }

@@ -49,8 +49,8 @@ func listed(routes []*ir.StreamRoute) string {
 	return "the ports " + strings.Join(words, ", ")
 }
 
-// Refused returns a verdict on the controller's own Service: the problem that the ports could not be added to the
-// Service. why is the reason.
+// Refused returns the problem that the ports could not be added to the controller's own Service. why is the reason. The
+// problem is reported on the Service.
 func Refused(service *corev1.Service, why string) *report.Verdict {
 	return &report.Verdict{
 		Object: ir.Ref{Kind: kinds.Service, Namespace: service.Namespace, Name: service.Name},

@@ -109,8 +109,8 @@ func (w *Writer) lease(ctx context.Context, pause time.Duration) string {
 	return ""
 }
 
-// term is the time during which one leader elector runs. The elector calls OnStartedLeading in a goroutine and does not
-// wait for it, so the goroutine may even start after the elector has ended.
+// term tracks the time during which one leader elector runs. client-go's elector calls OnStartedLeading in a goroutine
+// and does not wait for it, so the call may even happen after the elector has ended.
 type term struct {
 	mu     sync.Mutex
 	over   bool

@@ -14,9 +14,9 @@ type memory struct {
 	events map[string]struct{}
 }
 
-// writtenStatus is the status that was written to an object. It also holds the resourceVersion that the object had in
-// the snapshot at that time. Until the watch delivers the written status, the snapshot still contains the object with
-// this resourceVersion.
+// writtenStatus is the status that this replica has written to an object, and the resourceVersion that the object had
+// in the snapshot at that time. While the snapshot still contains this resourceVersion, the watch has not delivered the
+// written status yet, and the same status need not be written again.
 type writtenStatus struct {
 	version string
 	patch   string
@@ -26,8 +26,8 @@ func newMemory() *memory {
 	return &memory{status: map[ir.Ref]writtenStatus{}, events: map[string]struct{}{}}
 }
 
-// newTerm is called when this replica becomes the leader. It clears the plan and the written statuses, because another
-// replica may have overwritten them while it was the leader.
+// newTerm is called when this replica becomes the leader. It clears the plan and the record of written statuses,
+// because another replica may have overwritten the statuses while it was the leader.
 func (m *memory) newTerm() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -32,8 +32,8 @@ type ownService struct {
 	refused *report.Verdict
 }
 
-// calm limits which writes count as repetitions: only a write within this time after the previous one does. Repetitions
-// increase the pause between writes.
+// calm is the time after which the pause between writes is reset. If a write fails, or writes the same ports as the
+// previous one, before this time has passed, the pause doubles.
 const calm = 2 * lastRetry
 
 // apply writes the planned ports to the Service if necessary. It returns the time after which it must be called again,

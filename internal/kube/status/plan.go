@@ -76,10 +76,9 @@ func Plan(r *report.Report, s *snapshot.Snapshot,
 // objects of a kind have a verdict, judged looks up each of them by name.
 const fewVerdicts = 8
 
-// judged yields the verdicts (the problems of one object each) on objects of one kind, together with the objects.
-// verdicts must be sorted. If many objects have a verdict, judged iterates over the sorted verdicts and the sorted
-// objects in parallel. Looking up ten thousand Ingresses by name would take most of the time that the processing of a
-// change takes.
+// judged yields each object of one kind that has a verdict, together with the verdict, which holds the problems of the
+// object. verdicts must be sorted. If many objects have a verdict, judged iterates over verdicts and the sorted objects
+// in parallel, because looking up thousands of objects by name takes longer.
 func judged(verdicts []*report.Verdict,
 	objects snapshot.Objects[kinds.Object]) iter.Seq2[*report.Verdict, kinds.Object] {
 	return func(yield func(*report.Verdict, kinds.Object) bool) {

@@ -186,8 +186,8 @@ func (w *Writer) try(ctx context.Context, t task) error {
 	return w.writeStatus(ctx, t.object, change)
 }
 
-// patcher returns the JSON merge patch that sets the status of an object according to its verdict. It returns "" if the
-// object already has this status.
+// patcher returns the JSON merge patch that sets the status of an object, or "" if the object already has this status.
+// v contains the conditions and problems that the controller has determined for the object.
 type patcher func(v *report.Verdict, object kinds.Object) string
 
 // patchers contains a function for each kind whose field WritesStatus is set in kinds.Table. The function takes the

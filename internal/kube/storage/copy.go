@@ -40,8 +40,8 @@ type copier struct {
 	source, target corev1client.SecretInterface
 }
 
-// newCopier returns a copier that copies the storage in another namespace, which from names, to this storage. It
-// returns nil if from is empty or is the namespace of this storage itself.
+// newCopier returns a copier for the storage in another namespace, which is given by the argument from. It returns nil
+// if from is empty or is the namespace of this storage itself.
 func (s *Storage) newCopier(from string, config *rest.Config) (*copier, error) {
 	if from == "" || from == s.namespace {
 		return nil, nil

@@ -130,7 +130,7 @@ func (c *leaseCache) has(name string) bool {
 	return ok
 }
 
-// issues returns true if this or another process holds the lock for obtaining a certificate for a host.
+// issues reports whether this or another process holds the lock for obtaining a certificate for a host.
 func (c *leaseCache) issues(host string) bool {
 	names, _ := c.listed.IndexKeys(byHost, host)
 	return len(names) > 0

@@ -106,7 +106,8 @@ func changedKeys(before, after *corev1.Secret) []string {
 	return slices.Collect(maps.Keys(old))
 }
 
-// value returns the value at a place in a Secret, and whether there is a value. The Secret may be nil.
+// value returns the value that is stored in a Secret at the place p, and whether there is such a value. The Secret may
+// be nil.
 func (p place) value(secret *corev1.Secret) ([]byte, bool) {
 	if secret == nil || !written(secret, p.field) {
 		return nil, false

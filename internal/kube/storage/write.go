@@ -104,7 +104,7 @@ func (s *Storage) change(ctx context.Context, name string, edit func(*corev1.Sec
 func contested(err error) bool {
 	var status apierrors.APIStatus
 	if apierrors.IsNotFound(err) && errors.As(err, &status) {
-		// If the object that was not found is not the Secret, it is the namespace, and another attempt would also fail.
+		// Retry only if the Secret was not found. If the namespace was not found, another attempt would also fail.
 		details := status.Status().Details
 		return details != nil && details.Kind == "secrets"
 	}
