@@ -40,7 +40,7 @@ func NewAdmin(address string) (*Admin, error) {
 		return nil, fmt.Errorf("parsing the admin address %q: %w", address, err)
 	}
 	if parsed.IsUnixNetwork() {
-		// The part after "|" is the mode of the socket file.
+		// In the address of a Unix socket, the part after "|" is the mode of the socket file. Remove it.
 		parsed.Host, _, _ = strings.Cut(parsed.Host, "|")
 	}
 	return &Admin{address: parsed}, nil

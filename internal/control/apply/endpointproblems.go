@@ -11,8 +11,8 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/endpoints"
 )
 
-// EndpointProblems returns the problems of objects that refer to a backend whose endpoints are currently missing, not
-// allowed or unhealthy, with one verdict for each object. It is safe for concurrent use.
+// EndpointProblems returns one verdict for each object that refers to a backend whose endpoints are currently missing,
+// not allowed or unhealthy. It is safe for concurrent use.
 func (l *Live) EndpointProblems(config *ir.Config) []*report.Verdict {
 	// reference identifies a backend in a field of an object. It is used to report a problem only once if many paths of
 	// an Ingress have the same backend.
@@ -61,9 +61,9 @@ func withoutEndpoints(h *ir.VirtualHost, r *ir.Route, b *ir.WeightedBackend) str
 	return "requests get 503"
 }
 
-// fallbackEffect returns the part of a message that names the fallback backend to which requests go while the backend
-// than has no endpoints. It returns "" if all contains no other backend that is a fallback. goes is the start of the
-// text, such as "requests go".
+// fallbackEffect returns the part of a message that says to which backend requests go while the backend than has no
+// endpoints, such as "requests go to the backend ID". all lists the backends of the route. fallbackEffect returns "" if
+// no other backend in all is a fallback. goes is the start of the message part.
 func fallbackEffect(all []ir.WeightedBackend, than *ir.Backend, goes string) string {
 	for i := range all {
 		if all[i].Fallback && all[i].Backend != than {
@@ -107,8 +107,8 @@ func (l *Live) endpointProblem(b *ir.Backend, effect string) *report.Problem {
 	return l.healthProblem(b)
 }
 
-// refused returns a list, for a message, of the endpoints of a backend that are not used because connections to their
-// addresses are not allowed. The list contains only the first few endpoints.
+// refused returns a list, for a message, of the first few endpoints of a backend that are not used because connections
+// to their addresses are not allowed.
 func (l *Live) refused(id string) string {
 	const most = 4
 	var all []string
@@ -142,9 +142,9 @@ func (l *Live) healthProblem(b *ir.Backend) *report.Problem {
 }
 
 // nameProblem returns the problem with an ExternalName Service, or nil: its name cannot be resolved, connections to its
-// addresses are not allowed, or its endpoints are unhealthy. none is true if the backend has no endpoints. closed lists
-// endpoints to which connections are not allowed. effect describes what happens to requests while there are no
-// endpoints.
+// addresses are not allowed, or its endpoints are unhealthy. none is true if the Service has no endpoints. closed lists
+// the endpoints to which connections are not allowed. effect is the part of the message that says what happens to
+// requests without endpoints.
 func (l *Live) nameProblem(b *ir.Backend, none bool, closed, effect string) *report.Problem {
 	name, _ := l.Names.State(b.ID)
 	refused := strings.Join(name.Refused, ", ")

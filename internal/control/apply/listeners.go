@@ -40,7 +40,7 @@ type listening struct {
 	// gone is the set of removed listener groups. A group is deleted from the set when the last connection of its
 	// listeners has ended.
 	gone map[string]bool
-	// early is set if some listeners are not open yet because the HTTP server for their protocol has not started.
+	// early is set if a listener is not open yet because the HTTP server that handles its connections has not started.
 	early bool
 	// refused holds the problems of the listeners that could not be opened.
 	refused []*report.Verdict
@@ -64,8 +64,9 @@ type bound struct {
 // name returns the name of the listener in the form GROUP/LISTENER, which is unique among all listener groups.
 func (b *bound) name() string { return b.group + "/" + b.Name }
 
-// updateGroups updates the hosts of listener groups and the certificates of their listeners. The hosts of removed
-// groups are kept until listen removes them.
+// updateGroups applies changed and removed listener groups: it updates the hosts in the routing table and the
+// certificates of the listeners. The hosts of a removed group are kept until its listeners have been closed and have no
+// connections.
 func (l *Live) updateGroups(changes map[string]*document.ListenerGroup) {
 	for name, g := range changes {
 		before := l.listening.groups[name]
@@ -83,7 +84,7 @@ func (l *Live) updateGroups(changes map[string]*document.ListenerGroup) {
 		}
 		l.listening.groups[name] = g
 		if l.listening.gone[name] {
-			// A removed group that still had open connections had the same name. Discard it, because the new group
+			// A removed group with the same name may still have open connections. Discard it, because the new group
 			// replaces it.
 			l.forgetGroup(name)
 		}
@@ -115,8 +116,8 @@ func (l *Live) Listen(d *document.Delta) {
 	l.listen()
 }
 
-// IsEarly reports whether listeners are not open yet because their HTTP server has not started. StartListeners opens
-// them later.
+// IsEarly reports whether a listener is not open yet because the HTTP server that handles its connections has not
+// started. StartListeners opens it later.
 func (l *Live) IsEarly() bool { return l.listening.early }
 
 // StartListeners opens the ports of listeners whose HTTP server has started.
@@ -161,8 +162,8 @@ func (l *Live) listen() {
 	l.guardPorts()
 }
 
-// closeAllBut closes the addresses that are not in wanted, and addresses whose HTTP server has stopped. It also removes
-// closed addresses from the list once their connections have ended.
+// closeAllBut closes the listen addresses that are not in wanted or whose HTTP server has stopped. It moves them to
+// leaving, the list of closed addresses, and removes the addresses from this list whose connections have ended.
 func (l *Live) closeAllBut(wanted map[string][]live.Listener) {
 	s := &l.listening
 	for key, opened := range s.opened {
@@ -176,8 +177,8 @@ func (l *Live) closeAllBut(wanted map[string][]live.Listener) {
 	s.leaving = slices.DeleteFunc(s.leaving, func(d departed) bool { return d.opened.Ended() })
 }
 
-// withLeaving returns the open listeners together with the listeners of closed addresses that still have open
-// connections. It omits closed addresses whose port is open again.
+// withLeaving returns the open listeners and, in addition, the closed listeners that still have open connections. It
+// omits a closed listener if its port is open again.
 func (s *listening) withLeaving(open []live.Listener) []live.Listener {
 	all := slices.Clone(open)
 	for _, d := range s.leaving {
@@ -190,7 +191,7 @@ func (s *listening) withLeaving(open []live.Listener) []live.Listener {
 	return all
 }
 
-// isLeaving reports whether a closed listener of a group still has open connections.
+// isLeaving reports whether a listener of the group is closed but still has open connections.
 func (s *listening) isLeaving(group string) bool {
 	return slices.ContainsFunc(s.leaving, func(d departed) bool {
 		return slices.ContainsFunc(d.listeners, func(of live.Listener) bool { return of.Group == group })
@@ -205,7 +206,7 @@ type claimedPort struct {
 	err       error
 }
 
-// entries returns the listeners that share the port, converted to the type that live.Table expects.
+// entries returns the listeners that share the port, in the form that the routing table expects.
 func (p *claimedPort) entries() (all []live.Listener) {
 	for i := range p.listeners {
 		of := &p.listeners[i]
@@ -219,8 +220,9 @@ func (p *claimedPort) key(address caddy.NetworkAddress) string {
 		strconv.Itoa(int(address.StartPort)))
 }
 
-// claimPorts assigns each port to the first listener that requests it. Other listeners share the port if they are
-// compatible with the first one, and are refused otherwise. It returns the ports sorted by number.
+// claimPorts returns the ports to open, sorted by number, each with the listeners that share it. The first listener
+// that requests a port gets it. Other listeners share the port if they are compatible with the first one. Otherwise
+// they are reported as refused.
 func (l *Live) claimPorts() []*claimedPort {
 	all := map[uint16]*claimedPort{}
 	for _, group := range slices.Sorted(maps.Keys(l.listening.groups)) {

@@ -1,5 +1,5 @@
-// Package apply puts a rendered configuration into effect. It changes the live tables that route requests, and changes
-// the static part of the configuration through Caddy's admin API.
+// Package apply puts a new configuration into effect. It changes the tables that route requests and connections, which
+// needs no reload of Caddy. It also changes the static part of Caddy's configuration through the admin API.
 package apply
 
 import (
@@ -25,9 +25,8 @@ import (
 	"github.com/k8singress/k8singress/l4app"
 )
 
-// Live holds the live tables: they route requests and connections, and can be changed without a reload of Caddy. The
-// methods of Live must be called on a single goroutine, except where noted. The tables themselves serve requests
-// concurrently.
+// Live holds the tables that route requests and connections, and can be changed without a reload of Caddy. The methods
+// of Live must be called on a single goroutine, except where noted. The tables themselves serve requests concurrently.
 type Live struct {
 	Table *live.Table
 	Secrets
@@ -42,11 +41,11 @@ type Live struct {
 	listening listening
 	log       *zap.Logger
 	ctx       caddy.Context
-	// held holds the problems of the TCP and UDP ports that could not be opened, by the name of the port.
+	// held contains a verdict for each TCP or UDP port that could not be opened, by the name of the port.
 	held map[string]*report.Verdict
 }
 
-// NewLive returns live tables without routes. table is the endpoint table.
+// NewLive returns a Live without hosts and routes. table holds the endpoints of all backends.
 func NewLive(table *endpoints.Table, log *zap.Logger) *Live {
 	secrets := NewSecrets()
 	served := live.NewTable(table, secrets.Trust)
@@ -76,8 +75,8 @@ func (l *Live) Adopt(ctx caddy.Context, admin string) error {
 	return l.Table.Adopt(ctx)
 }
 
-// Apply applies the change d of the live configuration to the live tables. Endpoints are set before the routes that use
-// them. The caller must call Listen afterwards.
+// Apply applies the change d of the live configuration to the tables that route requests and connections. It sets
+// endpoints before the routes that use them. The caller must call Listen afterwards.
 func (l *Live) Apply(d *document.Delta) {
 	if d.Global != nil {
 		l.Table.SetGlobal(d.Global)
@@ -104,9 +103,9 @@ func (l *Live) Apply(d *document.Delta) {
 	}
 }
 
-// smallestFirst returns the IDs of the new and changed backends, sorted by their number of endpoints. If a namespace
-// has more endpoints than its quota allows, the backends with the most endpoints lose some of them, and all replicas
-// omit the same endpoints.
+// smallestFirst returns the IDs of the new and changed backends, sorted by their number of endpoints. The order matters
+// if a namespace has more endpoints than its quota allows: the backends with the most endpoints then lose some of them,
+// the same ones on all replicas.
 func smallestFirst(all map[string]*document.Backend) []string {
 	ids := make([]string, 0, len(all))
 	for id, b := range all {
@@ -190,8 +189,8 @@ func (l *Live) Pending() bool {
 	return len(l.held)+len(l.listening.refused)+len(l.listening.leaving) > 0
 }
 
-// Verdicts returns the problems that occurred when the live tables were changed, such as ports that could not be
-// opened. The problems are reported on the objects that define the routes and ports.
+// Verdicts returns the problems that occurred when routes and ports were changed, such as ports that could not be
+// opened. There is a verdict on each object that defines such a route or port.
 func (l *Live) Verdicts() []*report.Verdict {
 	var all []*report.Verdict
 	for _, r := range l.Table.Refused() {

@@ -12,8 +12,8 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/reach"
 )
 
-// The components of this process that listen on addresses, and the controller's own Service, which forwards to this
-// process. Endpoints at these addresses are rejected.
+// Names for the parts of this process that listen on addresses, and for the controller's own Service, which forwards to
+// this process. Endpoints at these addresses are rejected.
 const (
 	ofOptions   = "options"
 	ofServers   = "servers"
@@ -22,9 +22,9 @@ const (
 	ofService   = "service"
 )
 
-// Reach sets the options that allow or forbid connections to addresses, and the addresses on which this process listens
-// according to its options: servers for clients, and own for the administrator. It takes effect at once: endpoints to
-// which connections are not allowed are no longer used.
+// Reach sets the rules that allow or reject addresses of endpoints. o contains the administrator's rules. servers and
+// own are the addresses on which this process listens for clients and for the administrator: endpoints at these
+// addresses are rejected. The rules take effect at once for the current endpoints.
 func (l *Live) Reach(o reach.Options, servers, own []string) {
 	guard := l.endpoints.Guard()
 	guard.Configure(o)
@@ -33,7 +33,7 @@ func (l *Live) Reach(o reach.Options, servers, own []string) {
 	l.endpoints.Sift()
 }
 
-// public marks listen addresses as open to clients, and returns them.
+// public marks the given listen addresses as addresses for clients, and returns them.
 func public(all []reach.Listening) []reach.Listening {
 	for i := range all {
 		all[i].Public = true

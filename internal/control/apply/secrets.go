@@ -22,7 +22,7 @@ type Secrets struct {
 // NewSecrets returns a Secrets with empty stores.
 func NewSecrets() Secrets { return Secrets{certs.NewStore(), trust.NewStore(), basicauth.NewStore()} }
 
-// Update records which hosts, backends and ports now refer to which Secrets, except Secrets with certificates for TLS
+// Update records to which Secrets the changed hosts, backends and ports refer, except Secrets with certificates for TLS
 // handshakes. It returns the Secrets whose contents the caller must set before the change d takes effect.
 func (s Secrets) Update(d *document.Delta) []ir.Name {
 	return slices.Concat(s.Trust.Update(d), s.Users.Update(d))

@@ -26,9 +26,9 @@ const processPath = "/k8singress/process"
 // admin API of this process.
 var processToken = rand.Text()
 
-// ProcessRoute returns the admin API route with which a client in this process verifies that it is connected to this
-// process. The server sends the token to the client, not the other way round, because another process at the address
-// could accept any token.
+// ProcessRoute returns an admin API route that returns processToken. A client in this process uses it to verify that it
+// is connected to this process. The server sends the token to the client, not the other way round, because another
+// process at the address could accept any token.
 func ProcessRoute() caddy.AdminRoute {
 	return caddy.AdminRoute{Pattern: "GET " + processPath, Handler: caddy.AdminHandlerFunc(
 		func(w http.ResponseWriter, _ *http.Request) error {

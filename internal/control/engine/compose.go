@@ -16,9 +16,9 @@ import (
 	"github.com/k8singress/k8singress/internal/translate"
 )
 
-// Compose returns a complete Caddy configuration in JSON form: the static part that the options require, and the live
-// configuration with hosts, routes and backends. It omits the option that selects the source of objects, because a
-// process that loads the result serves only the live configuration in it.
+// Compose returns a complete Caddy configuration in JSON form: the servers and settings that the options require, and
+// the live configuration with hosts, routes and backends. It omits the option that selects the source of Kubernetes
+// objects, because a process that loads the result serves only the live configuration in it.
 func Compose(o settings.Config, live *document.Live) map[string]any {
 	o.Source = nil
 	whole := structure.Structure(o)
@@ -39,8 +39,8 @@ type wholeDocument struct {
 	} `json:"apps"`
 }
 
-// Split is the inverse of Compose: it returns the options and the live configuration. It returns an error if the
-// options select a source of objects.
+// Split is the inverse of Compose: it returns the options and the live configuration in a Caddy configuration. It
+// returns an error if the options tell the process to read Kubernetes objects.
 func Split(raw []byte) (settings.Config, *document.Live, error) {
 	var whole wholeDocument
 	if err := json.Unmarshal(raw, &whole); err != nil {
@@ -58,7 +58,7 @@ func Split(raw []byte) (settings.Config, *document.Live, error) {
 	return app.Config, app.Live, nil
 }
 
-// Offline is the result of processing a folder of manifests.
+// Offline is the result of processing a folder of manifests without serving requests.
 type Offline struct {
 	Objects  *snapshot.Snapshot
 	Settings settings.Config
@@ -75,8 +75,9 @@ func RunOffline(folder string, o settings.Config) (*Offline, error) {
 	return Carry(s, verdicts, o), nil
 }
 
-// Carry translates and renders objects like a running controller, but applies nothing. verdicts are the problems that
-// were found while reading the objects. Carry does not modify the objects.
+// Carry translates Kubernetes objects into a live configuration like a running controller, but does not serve it.
+// verdicts are the problems that were found while reading the objects; they are added to the result. Carry does not
+// modify the objects.
 func Carry(s *snapshot.Snapshot, verdicts []*report.Verdict, o settings.Config) *Offline {
 	t := options(o)
 	t.Ingress.Folder, t.Streams.Services.Folder = true, true

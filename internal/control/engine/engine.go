@@ -1,6 +1,6 @@
-// Package engine contains the main loop of the controller. The loop takes snapshots from a source of objects,
-// translates them, renders and applies the changes, and publishes the status. No other package imports the packages of
-// all these steps.
+// Package engine contains the main loop of the controller. The loop takes snapshots of the Kubernetes objects,
+// translates them into a live configuration, applies the changes to the tables that route requests, and publishes the
+// status of the objects. No other package imports the packages of all these steps.
 package engine
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/k8singress/k8singress/l4app"
 )
 
-// Source is the source of objects: a cluster or a folder.
+// Source reads and watches Kubernetes objects, in a cluster or in a folder of manifests.
 type Source interface {
 	// Run watches the objects until ctx ends.
 	Run(ctx context.Context)
@@ -60,8 +60,8 @@ type Publisher interface {
 	Changed() <-chan struct{}
 }
 
-// Engine holds the live tables that route requests, and runs the loop that changes them. It outlives the Caddy
-// configurations that use it. Its methods are safe for concurrent use.
+// Engine holds the tables that route requests and connections, and runs the loop that changes them. It outlives the
+// Caddy configurations that use it. Its methods are safe for concurrent use.
 type Engine struct {
 	log       *zap.Logger
 	source    Source
@@ -81,8 +81,8 @@ type Engine struct {
 	started  chan struct{}
 	loads    chan load
 	state    atomic.Pointer[state]
-	// patchFailure is the error of the last attempt to complete the static part of Caddy's configuration. It is nil
-	// after success.
+	// patchFailure is the error of the last attempt to add the required servers and settings to Caddy's configuration.
+	// It is nil after success.
 	patchFailure atomic.Pointer[string]
 	// latest is the newest snapshot, or nil before the first snapshot.
 	latest atomic.Pointer[snapshot.Snapshot]
@@ -93,8 +93,7 @@ type Engine struct {
 type adoption struct {
 	ctx      caddy.Context
 	settings settings.Config
-	// document is the live configuration to serve if the engine does not read objects from Kubernetes or a folder. Load
-	// replaces it.
+	// document is the live configuration to serve if the engine reads no Kubernetes objects. Load replaces it.
 	document *document.Live
 }
 
@@ -137,13 +136,13 @@ func New(source Source, publisher Publisher, log *zap.Logger) *Engine {
 	return e
 }
 
-// Table returns the live table that routes HTTP requests.
+// Table returns the table that routes HTTP requests, which the engine changes while it is in use.
 func (e *Engine) Table() *live.Table { return e.live.Table }
 
 // Certificates returns the store with the certificates for TLS handshakes.
 func (e *Engine) Certificates() *certs.Store { return e.live.Certificates }
 
-// HasSource reports whether the engine watches a cluster or a folder.
+// HasSource reports whether the engine reads Kubernetes objects from a cluster or a folder.
 func (e *Engine) HasSource() bool { return e.source != nil }
 
 // Adopt makes the engine use a new Caddy configuration. The first call starts the engine. Adopt does not wait, because
@@ -184,7 +183,7 @@ func (e *Engine) Destruct() error {
 // Done. Afterwards the fields that the method run sets may be read.
 func (e *Engine) startNoMore() { e.start.Do(func() { close(e.done) }) }
 
-// Ports returns the TCP and UDP ports. The caller may only use methods that are safe for concurrent use.
+// Ports returns the TCP and UDP ports. The caller may only use those methods of Ports that are safe for concurrent use.
 func (e *Engine) Ports() *l4app.Ports { return e.live.Ports() }
 
 // Done returns a channel that is closed when the engine has stopped completely after Destruct.
@@ -194,8 +193,8 @@ func (e *Engine) Done() <-chan struct{} { return e.done }
 const resignTime = 3 * time.Second
 
 // Resign stops writing status and releases the Lease when the process is about to end, so that the next leader does not
-// have to wait until the Lease expires. It waits at most resignTime. The live tables continue to serve, and TCP and UDP
-// ports stay open until they are drained. An engine that has not been started can no longer be started.
+// have to wait until the Lease expires. It waits at most resignTime. The engine continues to serve requests, and its
+// TCP and UDP ports stay open until they are drained. An engine that has not been started can no longer be started.
 func (e *Engine) Resign() {
 	e.Ports().Outlast()
 	e.startNoMore()

@@ -15,9 +15,10 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/endpoints"
 )
 
-// refreshEndpoints updates the endpoints of the backends of one Service. If no EndpointSlice contains the port of a
-// backend, it changes nothing and returns false: the port was probably renamed, and the translation will find the new
-// name. Until then requests go to the old endpoints.
+// refreshEndpoints updates the endpoints of the backends of one Service, without a new translation of all objects. If
+// no EndpointSlice contains the port of a backend, the port was probably renamed. In this case, refreshEndpoints
+// changes nothing and returns false. Requests go to the old endpoints until the next translation has found the new name
+// of the port.
 func (l *loop) refreshEndpoints(s *snapshot.Snapshot, namespace, service string) bool {
 	all := l.backendsOf(namespace, service)
 	for _, b := range all {
@@ -29,7 +30,8 @@ func (l *loop) refreshEndpoints(s *snapshot.Snapshot, namespace, service string)
 	return true
 }
 
-// setChangedEndpoints updates the endpoints of the Services for which refreshEndpoints returned false.
+// setChangedEndpoints updates the endpoints of the Services for which refreshEndpoints returned false. It is called
+// after a new translation.
 func (l *loop) setChangedEndpoints(s *snapshot.Snapshot) {
 	for _, ref := range s.Changed {
 		if ref.Kind == kinds.EndpointSlice {

@@ -3,8 +3,8 @@ package engine
 import "time"
 
 const (
-	// The pipeline runs when there was no change for the duration quiet, but at the latest after the duration longest
-	// since the first change.
+	// A run of the pipeline starts when no change has arrived for the duration quiet, but at the latest when the
+	// duration longest has passed since the first change. The pipeline translates and applies changes.
 	quiet   = 50 * time.Millisecond
 	longest = 500 * time.Millisecond
 
@@ -15,7 +15,7 @@ const (
 // holdoff delays the pipeline, which translates, renders and applies changes. So the pipeline runs only once for
 // several changes that arrive in quick succession.
 type holdoff struct {
-	// timer fires when the pipeline must run.
+	// timer fires when the changes must be processed.
 	timer *time.Timer
 	// first is the time of the oldest unprocessed change, or zero.
 	first time.Time
@@ -29,7 +29,7 @@ func stoppedTimer() *time.Timer {
 	return timer
 }
 
-// change records a change and schedules the pipeline.
+// The method change records that a change has arrived, and sets the timer accordingly.
 func (h *holdoff) change() {
 	now := time.Now()
 	if h.first.IsZero() {
@@ -38,10 +38,10 @@ func (h *holdoff) change() {
 	h.timer.Reset(min(quiet, max(0, h.first.Add(longest).Sub(now))))
 }
 
-// now schedules the pipeline to run at once.
+// The method now makes the timer fire at once.
 func (h *holdoff) now() { h.timer.Reset(0) }
 
-// done clears the timer and the recorded changes after the pipeline has run.
+// done stops the timer and forgets the recorded changes. It must be called after the changes have been processed.
 func (h *holdoff) done() {
 	h.timer.Stop()
 	h.first = time.Time{}

@@ -17,8 +17,8 @@ import (
 // certificates; without leader election, every replica does.
 func (e *Engine) leads() bool { return e.publisher == nil || e.publisher.Leader() }
 
-// configureIssuance provisions the certificate issuers under a new Caddy configuration. The same configuration also
-// handles the ACME challenges of these issuers.
+// configureIssuance provisions the certificate issuers under a new Caddy configuration. This configuration then also
+// handles the ACME challenges of the issuers.
 func (l *loop) configureIssuance(a *adoption) {
 	err := l.issuance.Configure(a.ctx, issuance.Options{
 		Issuers: structure.Issuers(a.settings), KeyType: a.settings.KeyType, HTTP: a.settings.HTTP,

@@ -23,14 +23,14 @@ import (
 // because the loop does not run when only the status of an object changes.
 const statusPeriod = time.Minute
 
-// loop processes changes with the pipeline. Its fields may only be used on the goroutine of run; methods of Engine,
-// which run on other goroutines, must not use them.
+// loop is the main loop, which processes changes of Kubernetes objects. Its fields may only be used on the goroutine of
+// run; methods of Engine, which run on other goroutines, must not use them.
 type loop struct {
 	*Engine
 	settings   settings.Config
 	translator *translate.Translator
-	// config (the model) and translated (the problems found) are the last result of the translator. document returns
-	// the live configuration that is rendered from config.
+	// config (the model) and translated (the problems found) are the result of the last translation of the Kubernetes
+	// objects. document returns the live configuration that is rendered from config.
 	config     *ir.Config
 	translated *report.Report
 	document   func() *document.Live
@@ -38,7 +38,8 @@ type loop struct {
 	slices sliceChecks
 	// open lists the TCP and UDP ports that were last published as open.
 	open []*ir.StreamRoute
-	// pending is a snapshot with the changes that the pipeline has not processed yet, or nil if there are none.
+	// pending is a snapshot with the changes that have not been translated and applied yet, or nil if there are no such
+	// changes.
 	pending *snapshot.Snapshot
 	// secrets is the set of Secrets to which config refers. It is nil until refersTo computes it.
 	secrets     map[ir.Name]bool
@@ -148,13 +149,13 @@ func (l *loop) checkDrift() {
 func (l *loop) adopt(ctx context.Context) {
 	a := l.adoption.Load()
 	if !slices.Equal(l.settings.StreamBind, a.settings.StreamBind) {
-		// Replace the stream routes by copies. The renderer compares pointers, so it renders all ports again, with the
-		// listen addresses of the new options.
+		// Replace the routes of TCP and UDP ports by copies. The renderer compares pointers, so it renders all ports
+		// again, with the listen addresses of the new options.
 		l.config = withCopies(l.config, func(c *ir.Config) { c.StreamRoutes = copies(c.StreamRoutes) })
 	}
 	if l.settings.Zone != a.settings.Zone {
-		// Likewise, replace the backends by copies, so that the renderer selects their endpoints again for the new
-		// zone.
+		// Likewise, replace the backends by copies, so that their endpoints are selected again. The selection depends
+		// on the availability zone in the options.
 		l.config = withCopies(l.config, func(c *ir.Config) { c.Backends = copies(c.Backends) })
 	}
 	l.settings, l.slices = a.settings, sliceChecks{}
@@ -176,7 +177,7 @@ func (l *loop) adopt(ctx context.Context) {
 	l.applied = l.applied || ready
 	switch {
 	case l.source != nil:
-		// Run the pipeline, because the options may have changed.
+		// Translate and render everything again, because the options may have changed.
 		l.hold.now()
 	case ready:
 		l.publish()
@@ -187,7 +188,7 @@ func (l *loop) adopt(ctx context.Context) {
 }
 
 // observe takes the newest snapshot from the source. Changed endpoints and Secrets take effect at once if possible; all
-// other changes wait for the pipeline.
+// other changes are processed together by the next run of the pipeline.
 func (l *loop) observe() {
 	s := l.source.Store().Take()
 	// Keep a copy without the list of changes: the list is long at first, and is not needed in the latest snapshot.
@@ -218,8 +219,8 @@ func (l *loop) observe() {
 	}
 }
 
-// postpone keeps a snapshot for the next run of the pipeline, with its changes and the unprocessed changes of earlier
-// snapshots.
+// postpone keeps a snapshot for the next run of the pipeline. Its list of changed objects becomes changed, plus the
+// objects from earlier snapshots that have not been processed yet.
 func (l *loop) postpone(s *snapshot.Snapshot, changed []ir.Ref) {
 	work := *s
 	work.Changed = changed

@@ -15,7 +15,7 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/reach"
 )
 
-// metrics holds the metrics of the pipeline. Their values survive configuration reloads, and each Caddy configuration
+// metrics holds the metrics of the main loop. Their values survive configuration reloads, and each Caddy configuration
 // registers them in its own registry.
 type metrics struct {
 	reloads         prometheus.Counter

@@ -65,8 +65,8 @@ func issuing(o settings.Config) ingress.Issuance {
 	}
 }
 
-// owning returns the policy that decides which namespace owns a host. An unknown value of the option host_ownership is
-// treated as the strictest one.
+// owning returns the policy that decides which namespace may use a host if several namespaces define it. An unknown
+// value of the option host_ownership is treated as the strictest one.
 func owning(o settings.Config) ownership.Policy {
 	return ownership.Policy{
 		Exclusive: o.HostOwnership != "" && o.HostOwnership != settings.HostOwnershipShared,
@@ -113,8 +113,8 @@ func reaching(o settings.Config) reach.Options {
 // changes the default.
 func adminAddress(o settings.Config) string { return cmp.Or(o.Admin, caddy.DefaultAdminListen) }
 
-// ownAddresses returns the addresses on which this process listens for requests of its administrator, such as the admin
-// API.
+// ownAddresses returns the addresses on which this process listens for the administrator, such as the address of the
+// admin API.
 func ownAddresses(o settings.Config) []string {
 	var all []string
 	for _, each := range []string{adminAddress(o), o.Health} {
@@ -172,7 +172,7 @@ func servicePorts(o settings.Config, namespaces labels.Selector) streams.Service
 	}
 }
 
-// reserved returns the ports on which this process listens itself, so that annotations of Services cannot open them.
+// reserved returns the ports on which this process listens itself. Annotations of Services must not open these ports.
 // Caddy would not report the conflict, because listeners of one process can share a port.
 func reserved(o settings.Config) []streams.ReservedPort {
 	var all []streams.ReservedPort

@@ -65,8 +65,8 @@ func virtualAddresses(service *corev1.Service) []string {
 	return slices.Compact(all)
 }
 
-// appendListening appends the given protocol and port on each host to all. It skips hosts that are not IP addresses,
-// such as the value "None" of a headless Service.
+// appendListening appends one element to all for each of the hosts, with the given protocol and port. It skips hosts
+// that are not IP addresses, such as the value "None" of a headless Service.
 func appendListening(all []reach.Listening, hosts []string, protocol corev1.Protocol, port int32) []reach.Listening {
 	for _, text := range hosts {
 		if host, err := netip.ParseAddr(text); err == nil && port > 0 && port < 1<<16 {

@@ -14,7 +14,8 @@ import (
 	"github.com/k8singress/k8singress/l4app"
 )
 
-// pipeline translates, renders and applies the pending changes. It does nothing if there is no snapshot yet.
+// The method pipeline translates the pending changes, renders the result, and applies it. It does nothing if there is
+// no snapshot yet.
 func (l *loop) pipeline() {
 	if l.latest.Load() == nil {
 		return
@@ -54,8 +55,8 @@ func (l *loop) pipeline() {
 	}
 }
 
-// The result of unchanged is the latest snapshot with an empty list of changes. It is used when the options have
-// changed but no object has.
+// The method unchanged returns the latest snapshot with an empty list of changed objects. It is used when the options
+// have changed but no object has.
 func (l *loop) unchanged() *snapshot.Snapshot {
 	s := *l.latest.Load()
 	s.Changed, s.Since = nil, s.Sequence
@@ -102,8 +103,8 @@ func addresses(list []ir.Endpoint) []string {
 	return result
 }
 
-// apply applies the change delta to the live tables. If a route or port cannot be applied, the problem is reported on
-// the object that defines it, and everything else takes effect.
+// apply applies a change of the live configuration to the tables that route requests and connections. If a route or
+// port cannot be applied, the problem is reported on the object that defines it, and everything else takes effect.
 func (l *loop) apply(delta *document.Delta, s *snapshot.Snapshot) {
 	l.loadReferred(delta, s)
 	l.live.Apply(delta)
@@ -117,8 +118,8 @@ func (l *loop) apply(delta *document.Delta, s *snapshot.Snapshot) {
 	l.becomeReady()
 }
 
-// becomeReady marks the process as ready once the first configuration is in effect. If listeners are not open yet
-// because their HTTP server has not started, it is called again later.
+// becomeReady marks the process as ready once the first configuration is in effect. If the HTTP server of a listener
+// has not started yet, it does nothing and is called again later.
 func (l *loop) becomeReady() {
 	if l.live.Table.Ready() || l.live.IsEarly() {
 		return
@@ -131,9 +132,9 @@ func (l *loop) becomeReady() {
 	l.log.Info("ready: all objects have been applied for the first time")
 }
 
-// loadReferred loads the contents of Secrets that the configuration newly refers to because of delta. It must be called
-// before the live tables change, so that a host never rejects clients only because its certificate authority or user
-// list is not loaded yet.
+// loadReferred loads the contents of the Secrets to which the configuration refers only since the change delta. It must
+// be called before delta is applied, so that a host never rejects clients only because its certificate authority or
+// user list is not loaded yet.
 func (l *loop) loadReferred(delta *document.Delta, s *snapshot.Snapshot) {
 	for _, secret := range l.live.Secrets.Update(delta) {
 		l.secrets = nil

@@ -38,8 +38,8 @@ func (l *loop) publish() bool {
 	return true
 }
 
-// verdicts merges the problems that the source, the translation, the live tables and the publisher have found into one
-// report.
+// verdicts merges all known problems into one report. They come from the source of objects, the translation, the
+// applied configuration, and the publisher.
 func (l *loop) verdicts() *report.Report {
 	merged := l.translated.With(l.live.Verdicts()).With(l.issuance.Problems())
 	if r, ok := l.source.(Reporter); ok {

@@ -62,8 +62,8 @@ func (e *Engine) Ready() error {
 	return nil
 }
 
-// unready returns the error of Ready as a string, followed by the reason why the static part of Caddy's configuration
-// could not be completed. It returns "" if the process is ready.
+// unready returns the error of Ready as a string, or "" if the process is ready. If the required servers and settings
+// could not be added to Caddy's configuration, the string ends with the reason.
 func (e *Engine) unready() string {
 	err := e.Ready()
 	if err == nil {
@@ -85,8 +85,8 @@ func (e *Engine) published() *report.Report {
 	return s.report
 }
 
-// Report returns the problems of all objects. For each call, it checks which backends currently have no endpoints, and
-// adds problems for them, because endpoints change without a run of the pipeline.
+// Report returns the problems of all objects. Each call checks which backends have no endpoints at the moment, because
+// endpoints change without a new translation.
 func (e *Engine) Report() *report.Report {
 	return e.published().With(e.live.EndpointProblems(e.state.Load().config))
 }
@@ -97,8 +97,8 @@ func (e *Engine) Document() *document.Live {
 	now := *d
 	now.Backends = make(map[string]*document.Backend, len(d.Backends))
 	for id, b := range d.Backends {
-		// Set the current endpoints. The endpoints in the configuration may be old, because endpoints change without a
-		// run of the pipeline.
+		// Set the current endpoints. The endpoints in the rendered configuration may be old, because changes of
+		// endpoints are applied without rendering it again.
 		current := *b
 		current.Endpoints = addresses(e.endpoints.Backend(id).Endpoints())
 		now.Backends[id] = &current

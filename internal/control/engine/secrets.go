@@ -13,8 +13,9 @@ import (
 // startup there is no limit.
 const secretsTimeout = 2 * time.Second
 
-// secretsWait is the state of waiting for Secrets. Some sources read a Secret only after an Ingress refers to it.
-// Without waiting, the Secret would be treated and reported as missing until it has been read.
+// secretsWait is the state of waiting for Secrets that a changed configuration needs. Some sources read a Secret only
+// after an Ingress refers to it. Without waiting, the Secret would be treated and reported as missing until it has been
+// read.
 type secretsWait struct {
 	// since is the time when the wait started. It is zero if the pipeline is not waiting.
 	since time.Time
@@ -54,7 +55,7 @@ func (l *loop) secretsRead() bool {
 	return true
 }
 
-// waitForSecrets postpones the rendering and applying of a translated snapshot until its Secrets have been read.
+// waitForSecrets keeps a translated snapshot until its Secrets have been read. It is rendered and applied afterwards.
 func (l *loop) waitForSecrets(s *snapshot.Snapshot) {
 	if !l.secretsWait.waiting() {
 		l.secretsWait.since = time.Now()
@@ -71,7 +72,8 @@ func (l *loop) restartPipeline(s *snapshot.Snapshot) {
 	l.hold.now()
 }
 
-// postponeApply keeps the list of changed objects that have been translated, until they are applied.
+// postponeApply stores which objects have changed in a snapshot that was translated but not applied. The list is needed
+// when the snapshot is applied later.
 func (l *loop) postponeApply(s *snapshot.Snapshot) {
 	l.secretsWait.changed = s.Changed
 	rest := *s

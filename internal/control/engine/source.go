@@ -16,8 +16,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/settings"
 )
 
-// Fixed returns only the options that define the source of objects and the status writer. Both are created with the
-// engine, so a change of these options requires a new engine.
+// Fixed returns only those options on which the source of Kubernetes objects and the status writer depend. Both are
+// created with the engine, so a change of these options requires a new engine.
 func Fixed(o settings.Config) settings.Config {
 	if o.Source == nil || o.Source.Kubernetes == nil {
 		return settings.Config{Source: o.Source}
@@ -27,8 +27,8 @@ func Fixed(o settings.Config) settings.Config {
 		ElectionNamespace: o.ElectionNamespace, ElectionTTL: o.ElectionTTL, PublishNodes: o.PublishNodes,
 	}
 	if len(o.Source.Kubernetes.Namespaces) == 0 {
-		// All namespaces are watched, including the objects to which the other options refer. So these options do not
-		// affect the source.
+		// The source watches all namespaces, which contain all objects to which the other options refer. So the source
+		// does not depend on these options.
 		return fixed
 	}
 	fixed.ConfigMap, fixed.TCPServices, fixed.UDPServices = o.ConfigMap, o.TCPServices, o.UDPServices
@@ -37,10 +37,11 @@ func Fixed(o settings.Config) settings.Config {
 	return fixed
 }
 
-// NewSource returns the source of objects that the options select and, for a cluster, the status writer. It returns nil
-// if the options select no source. It reads nothing except a kubeconfig; the source starts reading in its Run method.
+// NewSource returns the source of Kubernetes objects that the options select and, for a cluster, the status writer. The
+// source is nil if the options select no source. NewSource only reads a kubeconfig; objects are read by the Run method
+// of the source.
 func NewSource(o settings.Config, log *zap.Logger) (Source, Publisher, error) {
-	// Make sure that no other options are used here.
+	// Remove all options that Fixed does not return, so that they cannot be used here by mistake.
 	o = Fixed(o)
 	switch {
 	case o.Source == nil:

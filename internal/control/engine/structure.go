@@ -13,23 +13,23 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// patching is the state of patches to the static part of Caddy's configuration. A patch has to wait for Caddy, so it
-// runs on its own goroutine. Only one patch runs at a time.
+// patching is the state of the task that adds the required servers and settings to Caddy's configuration. The task has
+// to wait for Caddy, so it runs on its own goroutine. Only one task runs at a time.
 type patching struct {
 	running panics.Group
 	ended   chan patched
-	// underWay is set while a patch is running. again is set if another patch must follow it.
+	// underWay is set while the task is running. again is set if it must be started again afterwards.
 	underWay, again bool
 }
 
-// patched is the result of one patch to the static part of Caddy's configuration.
+// patched is the result of one attempt to add the required servers and settings to Caddy's configuration.
 type patched struct {
 	changed bool
 	err     error
 }
 
 // patchStructure starts a goroutine that adds the servers and settings that the options require to Caddy's
-// configuration, if they are missing.
+// configuration, unless they are already there.
 func (l *loop) patchStructure(ctx context.Context) {
 	m := &l.patching
 	if m.underWay {
@@ -47,7 +47,8 @@ func (l *loop) patchStructure(ctx context.Context) {
 	})
 }
 
-// onPatched handles the result of patchStructure. It counts a reload if Caddy had to load its configuration again.
+// onPatched handles the result of the goroutine that patchStructure has started. It counts a reload if Caddy had to
+// load its configuration again.
 func (l *loop) onPatched(ctx context.Context, m patched) {
 	l.patching.underWay = false
 	switch {
@@ -67,8 +68,8 @@ func (l *loop) onPatched(ctx context.Context, m patched) {
 	}
 }
 
-// patchFailed logs the error of a patch at error level, or at debug level if it is the same as before. It schedules a
-// retry.
+// patchFailed logs that the required servers and settings could not be added to Caddy's configuration, and schedules a
+// retry. It logs at debug level if the error is the same as before, otherwise at error level.
 func (l *loop) patchFailed(err error) {
 	level, text := zap.ErrorLevel, err.Error()
 	if before := l.patchFailure.Swap(&text); before != nil && *before == text {
@@ -78,9 +79,9 @@ func (l *loop) patchFailed(err error) {
 	l.retry.arm()
 }
 
-// structure adds the servers and settings that the options require to Caddy's configuration, if they are missing or
-// different. A Caddyfile always produces all of them, so this is only needed for JSON configurations that contain just
-// the app. It reports whether Caddy had to load the configuration again.
+// The method structure adds the servers and settings that the options require to Caddy's configuration, if they are
+// missing or different. A Caddyfile always produces all of them, so this is only needed for a JSON configuration that
+// contains our app but not the servers. It reports whether Caddy had to load the configuration again.
 func (e *Engine) structure(ctx context.Context) (bool, error) {
 	address := adminAddress(e.Settings())
 	if address == settings.AdminOff {
@@ -90,15 +91,15 @@ func (e *Engine) structure(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	// Read the options inside of the function: Change waits until Caddy has loaded its current configuration, and the
+	// Read the options inside the function. It is called after Caddy has loaded its current configuration, and the
 	// options may have changed by then.
 	return admin.Change(ctx, func(config map[string]any) error {
 		return structure.Merge(config, e.Settings())
 	})
 }
 
-// complete is called instead of the method structure if Caddy's admin API is off, so that the configuration cannot be
-// changed. It returns an error if a server that the options require is missing in the configuration.
+// complete returns an error if a server that the options require is missing in Caddy's configuration. It is called if
+// Caddy's admin API is off, so that a missing server cannot be added.
 func (e *Engine) complete() error {
 	missing := missingServer(e.Settings(), front.Process().Expects)
 	if missing == "" {
@@ -111,8 +112,8 @@ func (e *Engine) complete() error {
 		missing)
 }
 
-// missingServer returns the name of the first option whose addresses require a server that is missing, or "" if there
-// is no such option.
+// missingServer returns the name of the first option that requires an HTTP server for which isThere returns false, or
+// "" if no required server is missing.
 func missingServer(o settings.Config, isThere func(server string) bool) string {
 	switch {
 	case len(o.HTTP) > 0 && !isThere(structure.HTTPServer):

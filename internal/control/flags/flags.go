@@ -37,9 +37,10 @@ type Settings struct {
 // uses a different Lease.
 const leasePrefix = "k8singress-"
 
-// Apply returns the options that result from the given flags, a map from names without dashes to values. A given flag
-// takes precedence over base, which holds the options of the Caddyfile, and base takes precedence over ingress-nginx's
-// defaults. If a problem has severity error, the process must not start. A warning means that a flag has no effect.
+// Apply returns the options that result from the given flags, a map from names without dashes to values. The flags take
+// precedence over base, which holds the options in the Caddyfile. Options that are set in neither of them get
+// ingress-nginx's defaults. If a problem has severity error, the process must not start. A warning means that a flag
+// has no effect.
 func Apply(base settings.Config, given map[string]string) (Settings, []report.Problem) {
 	s := Settings{Config: base}
 	s.Config.HealthMetrics, s.Config.HealthReady = true, true
@@ -73,7 +74,7 @@ func refusePairs(r *option.Reading[Settings], given map[string]string) {
 	}
 }
 
-// finish sets the defaults that ingress-nginx uses for flags that are not given.
+// finish sets ingress-nginx's defaults for flags that are not given.
 func (s *Settings) finish() {
 	c := &s.Config
 	if s.healthPort == "" {
@@ -229,8 +230,8 @@ func readLevel(s *Settings, value string) error {
 	return nil
 }
 
-// The result of only is a parser for a flag whose behavior is fixed. The parser accepts only the value allowed. For any
-// other value, it returns an error that contains why as the reason.
+// The result of only is a parser for a flag whose behavior is fixed. The parser accepts just the value in the argument
+// allowed. For any other value, it returns an error with the reason in the argument why.
 func only(allowed, why string) func(*Settings, string) error {
 	return func(_ *Settings, value string) error {
 		if value == allowed {

@@ -9,9 +9,9 @@ import (
 )
 
 // chains caches the JSON of handler chains during one rendering, so that routes with the same filters and proxy
-// settings share it. In most clusters, most routes have the default settings. The map key contains the proxy settings
-// that are cheap to compare. Chains with the same key are compared with reflect.DeepEqual, so that this code does not
-// depend on the fields of each filter.
+// settings share it. In most clusters, most routes have the default settings. The map key consists of the proxy
+// settings that are cheap to compare. All other settings of chains with the same key are compared with
+// reflect.DeepEqual, so that new filters need no code here.
 type chains map[ir.Forwarding][]made
 
 // made is a rendered handler chain, together with the filters and proxy settings from which it was rendered.
@@ -27,10 +27,10 @@ type made struct {
 // single route, and searching them would take more time than it saves.
 const remembered = 8
 
-// of looks up the chain for the given filters and proxy settings in the cache, or renders it. The caller must not
-// modify the result.
+// The method of returns the chain for the given filters and proxy settings from the cache, or renders it. The caller
+// must not modify the result.
 func (m chains) of(filters []ir.Filter, proxy ir.Proxy) made {
-	// The TLS settings are not part of the chain: see document.Destination.
+	// The TLS settings are not part of the chain: they are in document.Destination.
 	proxy.TLS = nil
 	same := proxy.Forwarding
 	list := m[same]

@@ -81,8 +81,8 @@ func (m chains) destination(route *ir.Route, filters []ir.Filter, b *ir.Weighted
 		made := m.of(filters, route.Proxy)
 		d.Chain, d.Access = made.json, made.access
 		if ir.GuardsByRoute(filters) {
-			// Equal filters may accept different clients on different routes. So the hash must depend on the route,
-			// too, and not only on the access control filters.
+			// The access control filters accept different clients on different routes even if their settings are the
+			// same. So the hash must also depend on the route.
 			of := []string{made.access, route.Origin.String(), route.Match.Path, b.Backend.ID}
 			d.Access = digest([]json.RawMessage{document.Encode(of)})
 		}

@@ -14,10 +14,10 @@ import (
 // with an external name.
 type Endpoints func(*ir.Backend) []string
 
-// Ports returns the caddy-l4 server for a stream route, which is the route of a TCP or UDP port.
+// Ports returns the caddy-l4 server for a TCP or UDP port, which is defined by a stream route.
 type Ports func(*ir.StreamRoute) *document.Port
 
-// Renderer renders the model. Its fields provide what is not part of the model.
+// Renderer translates the model into the live configuration. Its fields return what is not part of the model.
 type Renderer struct {
 	// Endpoints returns the endpoints of a backend. If it is nil, backends get no endpoints.
 	Endpoints Endpoints
@@ -79,15 +79,15 @@ func certificates(c *ir.Config) []*ir.Certificate {
 	return append([]*ir.Certificate{c.DefaultCertificate}, c.Certificates...)
 }
 
-// part is a named entry of the live configuration, such as a host or a backend.
+// part is an element of the live configuration with its name, such as a host or a backend.
 type part[D any] struct {
 	name  string
 	value *D
 }
 
-// changes renders the differences between the entries of two lists, such as the old and the new hosts. Both lists must
-// be sorted by key. Entries with equal pointers in both lists are skipped. The result maps the names of removed entries
-// to nil.
+// changes renders the differences between two lists of hosts, backends or ports, the old list from and the new list to.
+// Both lists must be sorted by key. A pointer that is in both lists is skipped. The result maps the name of each new or
+// changed element to its rendered form, and the name of each removed element to nil.
 func changes[T, D any](from, to []*T, key func(*T) string, render func(*T) part[D]) map[string]*D {
 	result := map[string]*D{}
 	for len(from) > 0 || len(to) > 0 {

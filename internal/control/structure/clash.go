@@ -95,7 +95,8 @@ func (l listener) check(o listener) error {
 	return nil
 }
 
-// onNetworks returns the address once for each network on which a server listens.
+// onNetworks returns copies of the address, one for each of the networks on which a server listens, such as tcp and
+// udp. The address of a Unix socket is returned unchanged.
 func onNetworks(a caddy.NetworkAddress, networks []string) []caddy.NetworkAddress {
 	if a.IsUnixNetwork() {
 		return []caddy.NetworkAddress{a}
@@ -113,7 +114,7 @@ func takenAddresses(config map[string]any) []netaddr.Taken {
 	var all []netaddr.Taken
 	add := func(by string, addresses ...string) {
 		for _, address := range addresses {
-			// An invalid address may contain a placeholder. If it does not, Caddy reports it.
+			// Skip invalid addresses. They may contain placeholders; otherwise Caddy reports them.
 			if parsed, err := caddy.ParseNetworkAddress(address); err == nil {
 				all = append(all, netaddr.Taken{Address: parsed, By: by})
 			}

@@ -87,7 +87,7 @@ func pkiApp() *caddypki.PKI {
 	return &caddypki.PKI{CAs: map[string]*caddypki.CA{localCA: {InstallTrust: &install}}}
 }
 
-// mergePKI adds our settings for the local certificate authority, unless the configuration already defines this
+// mergePKI adds our settings for Caddy's local certificate authority, unless the configuration already defines this
 // authority.
 func mergePKI(apps, wanted map[string]any) error {
 	ours := Branch(wanted, "apps", "pki", "certificate_authorities")

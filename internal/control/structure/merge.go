@@ -128,9 +128,9 @@ var errCatchAll = errors.New(
 	"a site of the configuration gets certificates on demand for every name, but k8singress needs this policy: " +
 		"list the hosts of the site that has on_demand or get_certificate")
 
-// mergePolicies makes our TLS automation policy the catch-all policy. Caddy allows only one catch-all policy, and ours
-// does not obtain certificates in advance. Therefore separate policies are added for the names of the configuration's
-// own sites.
+// mergePolicies adds our TLS automation policy, ours, to policies as the catch-all policy. Caddy allows only one
+// catch-all policy, and ours does not obtain certificates in advance. Therefore mergePolicies also adds separate
+// policies for names, the names of the configuration's own sites.
 func mergePolicies(policies []any, ours map[string]any, names []string) ([]any, error) {
 	var merged []any
 	base := map[string]any{}
@@ -151,7 +151,7 @@ func mergePolicies(policies []any, ours map[string]any, names []string) ([]any, 
 	}
 	delete(base, "get_certificate")
 	merged = append(merged, sitePolicies(base, uncovered(names, merged))...)
-	// Ingresses must not get certificates from the issuers that are configured for sites.
+	// Remove the issuers: Ingresses must not get certificates from issuers that are configured for sites.
 	delete(base, "issuers")
 	maps.Copy(base, ours)
 	return append(merged, base), nil

@@ -10,13 +10,13 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// connectionPolicies returns one TLS connection policy for each combination of TLS versions. At each handshake, the
-// live table selects a policy by server name, so the TLS versions of a host can change without a reload. No policy
-// matches every name, so handshakes for unknown names fail. Ciphers and ALPN protocols are not part of the policies,
-// because the live table sets them.
+// connectionPolicies returns one TLS connection policy for each combination of TLS versions. At each handshake, our
+// matcher selects a policy by server name, so the TLS versions of a host can change without a reload. No policy matches
+// every name, so handshakes for unknown names fail. Ciphers and ALPN protocols are not part of the policies, because
+// they are set for each host during the handshake.
 //
-// There are two policies for each combination: one requests a client certificate, the other one does not. The HTTP
-// handler verifies the certificate, because the client would not see the reason of a failed handshake.
+// In fact there are two policies for each combination of TLS versions: one requests a client certificate, the other one
+// does not. The HTTP handler verifies the certificate, because the client would not see why a handshake failed.
 func connectionPolicies() (policies caddytls.ConnectionPolicies) {
 	for _, version := range []ir.TLSVersion{"", ir.TLS12, ir.TLS13} {
 		policies = append(policies, connectionPolicy(version, true), connectionPolicy(version, false))

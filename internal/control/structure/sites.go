@@ -72,14 +72,14 @@ func uncovered(names []string, policies []any) []string {
 	})
 }
 
-// sitePolicies returns TLS automation policies for the given site names. They have the same effect as Caddy's default
-// behavior would have with base as the catch-all policy.
+// sitePolicies returns TLS automation policies for the given site names. With them, Caddy manages the certificates of
+// the sites as it would by default if base were the catch-all policy.
 func sitePolicies(base map[string]any, names []string) []any {
 	var public, internal []any
 	for _, name := range names {
 		switch {
 		case strings.HasSuffix(name, ".ts.net"):
-			// Caddy gets the certificates for these names from Tailscale, regardless of the policy.
+			// Omit the name: Caddy gets its certificate from Tailscale, regardless of the policy.
 		case isInternal(name, base):
 			internal = append(internal, name)
 		default:
@@ -99,7 +99,7 @@ func sitePolicies(base map[string]any, names []string) []any {
 
 func isInternal(name string, base map[string]any) bool {
 	if strings.Contains(name, "{") {
-		// The name contains a placeholder that Caddy replaces later.
+		// The name contains a placeholder, whose value is not known here, so assume that it is a public name.
 		return false
 	}
 	return !certmagic.SubjectQualifiesForPublicCert(name) || certmagic.SubjectIsIP(name) && base["issuers"] == nil

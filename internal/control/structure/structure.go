@@ -109,8 +109,8 @@ func wrapper(c settings.Config) json.RawMessage {
 	return document.Encode(options)
 }
 
-// server returns a server without automatic HTTPS, because the hosts are in the live table and not in the server's
-// routes.
+// server returns an HTTP server without automatic HTTPS, because the hosts of Ingresses are in our routing table and
+// not in the server's routes.
 func server(listen []string) *caddyhttp.Server {
 	return &caddyhttp.Server{
 		Listen:            listen,
@@ -159,9 +159,9 @@ func only(handler string) caddyhttp.RouteList {
 	return caddyhttp.RouteList{{HandlersRaw: []json.RawMessage{document.Encode(map[string]string{"handler": handler})}}}
 }
 
-// tlsApp returns a TLS app with one catch-all policy. Its certificate manager returns a certificate from the live table
-// for every name, so Caddy never contacts an issuer during a handshake. The issuers of the policy answer ACME
-// challenges, including challenges that another replica has started.
+// tlsApp returns a TLS app with one catch-all policy. The certificate manager of the policy returns a certificate from
+// our certificate store for every name, so Caddy never contacts an issuer during a handshake. The issuers of the policy
+// answer ACME challenges, including challenges that another replica has started.
 func tlsApp(c settings.Config) *caddytls.TLS {
 	return &caddytls.TLS{
 		Automation: &caddytls.AutomationConfig{Policies: []*caddytls.AutomationPolicy{{
