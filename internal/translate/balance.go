@@ -29,8 +29,8 @@ func balance(found *ir.Backend, users []*ingress.Result) *balanced {
 	if len(users) == 0 {
 		return b
 	}
-	// If no Ingress has load balancing annotations, use the default settings of an Ingress that is not a canary, if
-	// possible.
+	// If no Ingress has load balancing annotations, use the default settings of the first Ingress that is not a canary.
+	// If all Ingresses are canaries, use the settings of the first canary.
 	winner := users[max(slices.IndexFunc(users, func(r *ingress.Result) bool { return r.Canary == nil }), 0)]
 	if i := slices.IndexFunc(users, func(r *ingress.Result) bool { return r.Balances }); i >= 0 {
 		winner = users[i]
@@ -87,9 +87,9 @@ var balancingAnnotations = []struct {
 	{"health-check-*", func(lb *ir.LoadBalancing) any { return lb.HealthCheck }},
 }
 
-// overruledAnnotations returns the load balancing annotations of an Ingress that have no effect, because another
-// Ingress takes precedence and configures different values. loser holds the settings of the former Ingress, and winner
-// holds the settings of the latter.
+// overruledAnnotations compares the load balancing settings of an Ingress (loser) with the settings of the Ingress that
+// takes precedence for the backend (winner). It returns the annotations of the former Ingress that have no effect,
+// because the settings of the winner have other values.
 func overruledAnnotations(loser, winner *ir.LoadBalancing) []string {
 	var all []string
 	for _, a := range balancingAnnotations {
@@ -100,7 +100,7 @@ func overruledAnnotations(loser, winner *ir.LoadBalancing) []string {
 	return all
 }
 
-// cookie returns a copy of the session cookie c. Its field Origins lists the Ingresses whose routes set the cookie.
+// cookie returns a copy of the session cookie c in which Origins lists the Ingresses whose routes set the cookie.
 func cookie(c *ir.SessionCookie, users []*ingress.Result) *ir.SessionCookie {
 	if c == nil {
 		return nil
@@ -124,7 +124,7 @@ func cookie(c *ir.SessionCookie, users []*ingress.Result) *ir.SessionCookie {
 	return &whole
 }
 
-// backends returns the current state of all backends that are affected by the change c. The value is nil for a backend
+// backends returns the backends that are affected by the change c, keyed by their IDs. The value is nil for a backend
 // that no route uses any more.
 func (t *Translator) backends(c *change) map[string]*ir.Backend {
 	now := map[string]*ir.Backend{}
@@ -134,8 +134,8 @@ func (t *Translator) backends(c *change) map[string]*ir.Backend {
 	return now
 }
 
-// balance merges the load balancing settings of one backend again. It adds the Ingresses that have problems with this
-// backend, or had some before, to c.objects.
+// balance merges the load balancing settings of one backend again, and returns the backend, or nil if no route uses it
+// any more. It adds the Ingresses that have problems with this backend, or had such problems before, to c.objects.
 func (t *Translator) balance(c *change, id string) *ir.Backend {
 	noteProblems := func(b *balanced) {
 		if b != nil {
@@ -155,7 +155,7 @@ func (t *Translator) balance(c *change, id string) *ir.Backend {
 	return next.backend
 }
 
-// balancing is the type of the function balance. Tests replace it.
+// balancing is the type of the function balance. Tests use other functions of this type.
 type balancing func(found *ir.Backend, users []*ingress.Result) *balanced
 
 // try calls b. If b panics, try returns the panic as fault. Otherwise fault is nil.

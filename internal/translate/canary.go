@@ -9,12 +9,11 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/ingress"
 )
 
-// withMains replaces each canary in users with a copy whose settings come partly from its main Ingresses, whose
-// requests the canary shares. users must be the result of users.of for this backend. Health checks, ejection, slow
-// start and the virtual address come from the main Ingress of the alphabetically first host. The session cookie comes
-// from the first main Ingress that configures a cookie. It is set by the routes of all main Ingresses that configure a
-// cookie. If affinity-canary-behavior is legacy, the canary keeps its own cookie, which is set by the routes of all
-// main Ingresses.
+// withMains replaces each canary in users with a copy whose load balancing settings come partly from its main
+// Ingresses, whose requests the canary shares. users must be the result of users.of for this backend. Health checks,
+// ejection, slow start and the virtual address come from the main Ingress of the alphabetically first host. The session
+// cookie comes from the main Ingresses as well (see takeSession), unless affinity-canary-behavior is legacy: the canary
+// then keeps its own cookie.
 func (t *Translator) withMains(backend string, users []*ingress.Result) []*ingress.Result {
 	for i, r := range users {
 		if r.Canary == nil {
@@ -40,8 +39,9 @@ func (t *Translator) withMains(backend string, users []*ingress.Result) []*ingre
 	return users
 }
 
-// takeSession copies the session cookie of the first main Ingress that has one to the canary. It removes main Ingresses
-// without a session cookie from canary.Mains.
+// takeSession replaces the session cookie of the canary with the cookie of its first main Ingress that configures a
+// session cookie. It removes main Ingresses without a session cookie from canary.Mains, because their routes must not
+// set the cookie.
 func (t *Translator) takeSession(canary *ingress.Result) {
 	canary.Mains = slices.DeleteFunc(canary.Mains,
 		func(ref ir.Ref) bool { return t.results[ref].LoadBalancing.SessionCookie == nil })

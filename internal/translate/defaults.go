@@ -24,7 +24,8 @@ import (
 type defaults struct {
 	global  *ir.Global
 	ingress ingress.Options
-	// refs is the set of objects whose changes can change the default settings, except IngressClasses.
+	// refs is the set of objects from which the default settings are read, except IngressClasses. If one of these
+	// objects changes, the default settings must be read again.
 	refs     set[ir.Ref]
 	verdicts map[ir.Ref]*report.Verdict
 	// backend is the default backend, or nil.
@@ -159,7 +160,8 @@ func (d *defaults) class(s *snapshot.Snapshot, class *networkingv1.IngressClass,
 	object, ok := snapshot.Of[*corev1.ConfigMap](s).Get(ref.Namespace, ref.Name)
 	if !ok {
 		d.say(of, *ingress.NoParameters(ref))
-		// As long as the ConfigMap does not exist, all requests for Ingresses of the class get 503.
+		// The ConfigMap may restrict access, so all requests for Ingresses of the class get 503 until the ConfigMap
+		// exists.
 		d.closed(class.Name, ref)
 		return
 	}

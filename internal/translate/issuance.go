@@ -35,7 +35,7 @@ type certificateRequest struct {
 	certificate *ir.Certificate
 	// refusal is the reason why no issuer can issue the certificate, or nil if an issuer can.
 	refusal *report.Problem
-	// over is true if the request exceeds the limit of hosts in the namespace.
+	// over is true if the host gets no certificate, because the limit for certificates in its namespace is reached.
 	over bool
 }
 
@@ -60,8 +60,8 @@ func (n *issuance) certificate(host string, m *hosts.Merged) *ir.Certificate {
 	return nil
 }
 
-// problems returns the problems of an Ingress whose hosts get no certificate from an issuer. quota is the maximum
-// number of hosts per namespace that get such certificates.
+// problems returns the problems to report for an Ingress if some of its hosts get no certificate from an issuer. quota
+// is the maximum number of hosts per namespace that get such certificates.
 func (n *issuance) problems(hosts []string, of ir.Ref, quota int) []report.Problem {
 	var all []report.Problem
 	var over []string
@@ -112,7 +112,8 @@ func (t *Translator) issue(c *change, s *snapshot.Snapshot) {
 	t.requeue(c, others)
 }
 
-// place adds a host to n.below if it may use the certificate of the wildcard above it. Otherwise it removes the host.
+// place updates n.below for a host: it adds the host if the host may use the certificate of the wildcard above it, and
+// removes the host otherwise.
 func (n *issuance) place(host string, m *hosts.Merged) {
 	wildcard := hosts.WildcardOf(host)
 	if wildcard == "" {
@@ -130,8 +131,8 @@ func (n *issuance) place(host string, m *hosts.Merged) {
 	n.below[wildcard][host] = struct{}{}
 }
 
-// requeue updates the certificate requests of hosts. Because of this, other requests in the same namespaces may exceed
-// the limit, or may no longer exceed it. requeue adds the hosts and objects of all these requests to c.
+// requeue updates the certificate requests of hosts. Other requests in the same namespaces may then exceed the limit
+// for certificates, or no longer exceed it. requeue adds the hosts and objects of all changed requests to c.
 func (t *Translator) requeue(c *change, hosts []string) {
 	n, namespaces := t.issuance, set[string]{}
 	for _, host := range hosts {

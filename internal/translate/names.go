@@ -14,8 +14,8 @@ import (
 
 // names tracks which aliases hosts request, and which host gets each alias.
 type names struct {
-	// wanted maps each alias to the hosts that request it. given maps each alias to the result of hosts.Naming.Resolve,
-	// which decides which host gets the alias.
+	// wanted maps each alias to the hosts that request the alias. given maps each alias to the host that gets it, as
+	// decided by hosts.Naming.Resolve.
 	wanted map[string]set[string]
 	given  map[string]*hosts.Named
 	// touched contains the aliases for which Resolve must be called again.
@@ -26,8 +26,8 @@ func newNames() *names {
 	return &names{wanted: map[string]set[string]{}, given: map[string]*hosts.Named{}, touched: set[string]{}}
 }
 
-// note updates n.wanted and n.touched after a host was merged again. old and next are the previous and the new merge
-// result of the host. old may be nil.
+// note updates n.wanted and n.touched after a host was merged. old and next are the merge results of the host before
+// and now. old may be nil.
 func (n *names) note(host string, old, next *hosts.Merged) {
 	if old != nil {
 		for _, name := range old.Names {
@@ -54,8 +54,8 @@ func (n *names) namespace(host string) string {
 	return ""
 }
 
-// names.of returns the result of Resolve for the alias whose certificate must be valid for host, or nil if there is no
-// such alias.
+// names.of returns the result of Resolve for the alias whose certificate must be valid for the name host. It returns
+// nil if there is no such alias.
 func (n *names) of(host string) *hosts.Named {
 	switch {
 	case strings.HasPrefix(host, "*."):

@@ -32,8 +32,8 @@ func newPatterns(most int) *patterns {
 	return &patterns{most: most, namespaces: map[string]*namespacePatterns{}, changed: set[string]{}}
 }
 
-// count adds size, which may be negative, to the total size of the regular expressions of an Ingress. Rejected regular
-// expressions must be included, so that bound can apply the limit in one pass.
+// count adds size to the total size of the regular expressions of an Ingress. size may be negative. Rejected
+// expressions must be counted as well, so that the method bound can apply the limit in one pass.
 func (p *patterns) count(ref ir.Ref, size int) {
 	if size == 0 {
 		return
@@ -89,8 +89,7 @@ func (t *Translator) boundPatterns(c *change) {
 		c.hosts[host] = struct{}{}
 		t.mergeHost(c, host)
 	}
-	// Merging the hosts again has subtracted and then added the same sizes, so the totals of the namespaces have not
-	// changed.
+	// Merging a host again has subtracted and then added the same sizes, so bound does not have to be called again.
 	clear(t.patterns.changed)
 }
 

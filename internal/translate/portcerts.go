@@ -44,7 +44,7 @@ func (t *Translator) portCertificates(routes []*ir.StreamRoute) (
 
 // refuseHost returns the reason why a TCP port must not use a certificate for its host, or nil if the port may use it.
 // Only the namespace that owns the host may use such a certificate, because clients trust a port that presents it.
-// owners is for hosts that have no owner otherwise: it maps them to the namespace of the first port that uses them.
+// owners maps each host without any other owner to the namespace of the first port that uses the host.
 func (t *Translator) refuseHost(r *ir.StreamRoute, owners map[string]string) *report.Problem {
 	host, namespace := r.TLS.Host, r.Backends[0].Backend.Namespace
 	owner := t.ownerOf(host).Namespace
@@ -78,8 +78,8 @@ func without(routes []*ir.StreamRoute, refused set[*ir.StreamRoute]) []*ir.Strea
 	})
 }
 
-// addTo adds the certificates for ports to changed. It skips hosts whose certificate comes from an Ingress. before
-// contains the certificates for ports of the previous translation. Hosts in before are updated as well, because they
+// addTo adds the certificates for TCP ports to changed, except for hosts whose certificate comes from an Ingress.
+// before contains the certificates of the previous translation. The hosts in before are updated as well, because they
 // may no longer need a certificate.
 func (p portCertificates) addTo(t *Translator, changed map[string]*ir.Certificate, before portCertificates) {
 	for host := range before {

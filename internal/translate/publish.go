@@ -101,7 +101,7 @@ func (t *Translator) verdict(ref ir.Ref) *report.Verdict {
 	return v
 }
 
-// parents returns the list of parents for the Ingresses of a class, which contains only their IngressClass. All
+// parents returns the parents to report for the Ingresses of a class: a list that contains only their IngressClass. All
 // Ingresses of the class share the same list to save memory.
 func (t *Translator) parents(class string) []report.Parent {
 	list := t.classes[class]

@@ -197,8 +197,8 @@ func (t *Translator) retranslate(c *change, s *snapshot.Snapshot, ref ir.Ref) {
 	c.objects[ref] = struct{}{}
 }
 
-// note adds the Ingress with the result r to indexes, or removes it from them. Both parameters named and dependency
-// must either be functions that add the Ingress to an index, or functions that remove it.
+// note adds the Ingress to the indexes, or removes it from them. r is the result of the Ingress. The functions named
+// and dependency must either both add to an index, or both remove from an index.
 func (t *Translator) note(
 	c *change, ref *ir.Ref, r *ingress.Result,
 	named func(groups[string], string, *ir.Ref), dependency func(groups[ir.Ref], ir.Ref, *ir.Ref),
@@ -256,7 +256,7 @@ func (t *Translator) mergeHost(c *change, host string) {
 		next.Host.Passthrough.Port = uint16(t.options.Ingress.HTTPSPort)
 	}
 	if next.Host != nil && next.Host.TLS != nil && reflect.DeepEqual(*next.Host.TLS, t.defaults.global.TLS) {
-		// A host without its own policy uses the global policy, so omit an equal policy.
+		// A host without its own TLS policy uses the global policy, so omit a policy that equals the global policy.
 		next.Host.TLS, next.Host.TLSOrigin = nil, ""
 	}
 	if old != nil {

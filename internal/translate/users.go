@@ -14,7 +14,7 @@ import (
 // because sorting all Ingresses again after each change would be slow if they all use the same Service.
 type users struct{ tree *btree.BTreeG[user] }
 
-// user is an Ingress that uses a backend. Among the users of a backend, lower ranks come first.
+// user is an Ingress that uses a backend. A user with a lower rank takes precedence.
 type user struct {
 	backend string
 	rank    int

@@ -30,7 +30,7 @@ func (a *answer) covers(host, namespace string) bool {
 }
 
 // answerOf returns the certificate of a wildcard, or nil if the wildcard has no certificate. If the certificate is
-// invalid, the result is not nil, but its names are empty, so that no host uses it.
+// invalid, the result has no names, so that no host uses it.
 func (t *Translator) answerOf(s *snapshot.Snapshot, wildcard string) *answer {
 	m := t.merged[wildcard]
 	c := t.issuance.certificate(wildcard, m)

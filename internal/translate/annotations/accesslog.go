@@ -2,8 +2,8 @@ package annotations
 
 import "github.com/k8singress/k8singress/internal/model/nginx"
 
-// enableRewriteLog is accepted but has no effect: the authors of Ingresses could not read the log of rewrites that it
-// enables in ingress-nginx.
+// enableRewriteLog is accepted but has no effect. In ingress-nginx, it writes rewrites to the log of the controller,
+// which the authors of Ingresses usually cannot read.
 var enableRewriteLog = Annotation{
 	Name: "enable-rewrite-log", Risk: RiskLow,
 	Ignored: "there is no separate log of rewrites. In log-format-upstream, $request_uri is the path before the " +

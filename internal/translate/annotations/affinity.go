@@ -121,7 +121,8 @@ var (
 const (
 	maxDomainBytes = 253
 	maxPathBytes   = 1024
-	// maxLifetime is 68 years, in seconds. Browsers and ingress-nginx interpret larger numbers differently.
+	// maxLifetime is the maximum lifetime of a session cookie in seconds, about 68 years. Browsers and ingress-nginx
+	// interpret larger numbers differently.
 	maxLifetime = 1<<31 - 1
 	lifetimes   = "a number of seconds from 1 to 2147483647"
 )
@@ -180,8 +181,9 @@ func checkPath(value string) error {
 
 func tooLong(most int) error { return fmt.Errorf("the value is longer than %d bytes", most) }
 
-// readLifetime reads the lifetime of a session cookie in seconds. For a value of 0 or less, it returns 0 and a warning.
-// The attribute is then omitted from the cookie, whereas in ingress-nginx, the browser deletes the cookie at once.
+// readLifetime parses the lifetime of a session cookie in seconds. For a value of 0 or less, it returns 0 and a
+// warning: the cookie then has no Expires or Max-Age attribute. In ingress-nginx, such a value makes the browser delete
+// the cookie at once.
 func readLifetime(value string) (time.Duration, error) {
 	n, err := strconv.ParseInt(value, 10, 64)
 	switch {

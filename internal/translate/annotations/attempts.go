@@ -78,8 +78,8 @@ func readTries(value string) (int, error) {
 	return min(n, maxTries), nil
 }
 
-// conditions lists the supported values of proxy-next-upstream. Attempts.On contains values in the order of this list,
-// not in the order of the annotation.
+// conditions lists the supported values of proxy-next-upstream. The list Attempts.On has the same order as conditions,
+// whatever the order in the annotation is.
 var conditions = []ir.RetryOn{
 	ir.RetryOnError, ir.RetryOnTimeout, ir.RetryOnInvalidHeader, ir.RetryOn500, ir.RetryOn502, ir.RetryOn503,
 	ir.RetryOn504,

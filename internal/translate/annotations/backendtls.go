@@ -116,8 +116,8 @@ func (s *Settings) UsesTLS() bool {
 	return slices.Contains([]ir.BackendProtocol{ir.HTTPS, ir.GRPCS, ir.AutoHTTP}, s.Forwarding.Protocol)
 }
 
-// backendTLS holds the values of the annotations proxy-ssl-*. They have no effect without proxy-ssl-secret. If it is
-// set, zero fields get their default values. NoSecret is true if proxy-ssl-secret is invalid.
+// backendTLS holds the values of the annotations proxy-ssl-*. They have no effect if proxy-ssl-secret is not set. Zero
+// fields stand for the default values. NoSecret is true if proxy-ssl-secret is invalid.
 type backendTLS struct {
 	ir.BackendTLS
 	NoSecret bool

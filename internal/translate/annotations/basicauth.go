@@ -89,8 +89,8 @@ type basicAuth struct {
 // AsksPassword reports whether clients must log in with basic authentication.
 func (s *Settings) AsksPassword() bool { return s.Asked.BasicAuth.On }
 
-// SecretOfUsers returns the name of the Secret that contains the users for basic authentication. The name may include a
-// namespace. It is "" if no Secret is set. bad reports whether an annotation that describes the Secret is invalid.
+// SecretOfUsers returns the name of the Secret that contains the users for basic authentication, as "name" or
+// "namespace/name". The name is "" if no Secret is set. bad is true if auth-secret or auth-secret-type is invalid.
 func (s *Settings) SecretOfUsers() (name string, bad bool) {
 	return s.Asked.BasicAuth.Secret, s.Asked.BasicAuth.NoSecret
 }
@@ -108,9 +108,9 @@ func (s *Settings) basicAuth(string) []ir.Filter {
 	return []ir.Filter{ir.BasicAuth{Users: ir.Users{Secret: s.UsersSecret, Map: asked.Map}, Realm: asked.Realm}}
 }
 
-// withoutPassword returns a filter that removes the Authorization header that was used for basic authentication, so
-// that the backend does not get the password. The filter runs after access control. It is omitted if an external
-// service replaces the client's Authorization header.
+// withoutPassword returns a filter that removes the client's Authorization header after access control, so that the
+// backend does not get the password. It returns nil if the path does not use basic authentication, or if an external
+// authentication service replaces the Authorization header.
 func (s *Settings) withoutPassword(path string) []ir.Filter {
 	if !s.Asked.BasicAuth.On || s.withoutAuthentication(path) || slices.ContainsFunc(s.externalAuth(path), authorizes) {
 		return nil
@@ -128,8 +128,9 @@ func authorizes(f ir.Filter) bool {
 		func(name string) bool { return message.KindOf(name) == message.Authorization })
 }
 
-// access returns the filters that decide whether a client is allowed. A client must pass all of them. If the annotation
-// satisfy is any, it only has to pass one of them.
+// access returns the filters that decide whether a client is allowed to request the path. A client must pass all of
+// them. If the annotation satisfy is any, access combines them in a single filter, which a client passes if it passes
+// one of them.
 func (s *Settings) access(path string) []ir.Filter {
 	var all []ir.Filter
 	for _, of := range guardians {
@@ -144,8 +145,9 @@ func (s *Settings) access(path string) []ir.Filter {
 	return s.anyAccess(all)
 }
 
-// anyAccess returns a filter that allows a client if it passes at least one of several filters. As in nginx, a list of
-// denied addresses alone does not allow the other addresses.
+// anyAccess returns a filter that a client passes if it passes at least one of the authentication filters in others, or
+// the filter for client addresses. As in nginx, the filter for client addresses only counts if there is a list of
+// allowed addresses: with only a list of denied addresses, all other addresses would be allowed.
 func (s *Settings) anyAccess(others []ir.Filter) []ir.Filter {
 	sources := s.SourceRanges
 	if sources.Allow = s.allowedSources(); sources.Allow != nil {

@@ -91,8 +91,8 @@ func checkAuthority(s *Settings) string {
 // clients because a setting is invalid.
 func (s *Settings) AsksClients() bool { return !s.ClientAuth.Secret.IsZero() || s.ClientAuth.Closed }
 
-// clientAuth records which annotations are invalid: NoAuthority is true for auth-tls-secret, and NoSubject is true for
-// auth-tls-match-cn.
+// clientAuth records which annotations are invalid: NoAuthority is true if auth-tls-secret is invalid, and NoSubject is
+// true if auth-tls-match-cn is invalid.
 type clientAuth struct {
 	NoAuthority, NoSubject bool
 }

@@ -11,7 +11,7 @@ import (
 
 const twoTexts = "off, or two strings separated by a space; the first may be ~ and a regular expression"
 
-// The annotations for cookies that endpoints set.
+// The annotations that rewrite attributes of the cookies in responses of endpoints.
 var (
 	proxyCookiePath = Annotation{
 		Name: "proxy-cookie-path",

@@ -193,8 +193,9 @@ type externalAuth struct {
 
 	KeepAlive, KeepAliveRequests int
 	KeepAliveTimeout             time.Duration
-	// SetHeaders is the name of a ConfigMap with request headers, and Set is its data. Set is filled by the code that
-	// reads the ConfigMap, after CheckAuthHeader has accepted all headers.
+	// SetHeaders is the name of the ConfigMap in auth-proxy-set-headers, and Set is the data of this ConfigMap: headers
+	// to add to requests to the authentication service. The code that reads the ConfigMap sets Set after
+	// CheckAuthHeader has accepted all headers.
 	SetHeaders string
 	Set        map[string]string
 }
@@ -204,8 +205,8 @@ type externalAuth struct {
 func GlobalAuth(name string) *Annotation {
 	row := *Table.Find(name)
 	own := row
-	// global swaps Asked.Auth and Asked.GlobalAuth, calls do, and swaps them back. The functions of the annotation read
-	// and change Asked.Auth, so inside of do, they read and change the settings of Asked.GlobalAuth.
+	// global calls the function do while Asked.Auth and Asked.GlobalAuth are swapped. The functions of the annotation
+	// only access Asked.Auth, so inside of do, they read and change the settings of Asked.GlobalAuth.
 	global := func(s *Settings, do func()) {
 		s.Asked.Auth, s.Asked.GlobalAuth = s.Asked.GlobalAuth, s.Asked.Auth
 		do()

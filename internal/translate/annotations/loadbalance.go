@@ -10,8 +10,8 @@ import (
 )
 
 // algorithms lists the values of load-balance. policy is the load balancing policy for a value, unless upstream-hash-by
-// or affinity takes precedence. Some values require one of these two annotations: needs is the warning if it is
-// missing. Without affinity, the values that start with sticky choose a random endpoint, as in ingress-nginx.
+// or affinity takes precedence. If needs is not empty, the value has no effect without one of these two annotations,
+// and needs is the warning if the annotation is missing. In this case, the policy is the same as in ingress-nginx.
 var algorithms = []struct {
 	name   string
 	policy ir.Policy

@@ -17,8 +17,8 @@ var sslPassthrough = Annotation{
 	Parse: nginx.Into(func(s *Settings) *bool { return &s.Passthrough }, nginx.Bool),
 }
 
-// passing lists the annotations that cause no warning if ssl-passthrough is set: they also apply to passed-through
-// connections, or they apply only to requests without TLS.
+// passing lists the annotations that cause no warning on an Ingress with ssl-passthrough, because they also apply to
+// passed-through connections, or because they only apply to requests without TLS.
 var passing = []string{
 	sslPassthrough.Name, sslRedirect.Name, forceSSLRedirect.Name, preserveTrailingSlash.Name, usePortInRedirects.Name,
 	AutoHTTPS.Name,

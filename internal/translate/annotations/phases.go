@@ -5,8 +5,8 @@ import "github.com/k8singress/k8singress/internal/model/ir"
 // phase is one step in the handling of a request. Name and Doc are for the documentation, which lists all phases.
 type phase struct {
 	Name, Doc string
-	// filters returns the filters that the annotations add in this phase for one path. The field is nil for phases that
-	// are implemented elsewhere; a comment in the list phases then says where.
+	// filters returns the filters that the annotations add in this phase for one path. The field is nil if the phase is
+	// implemented in another place. In this case, a comment in the list phases names the place.
 	filters func(s *Settings, path string) []ir.Filter
 }
 

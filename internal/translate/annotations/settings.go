@@ -55,9 +55,9 @@ type Settings struct {
 	// CrossNamespace is true if an Ingress may refer to objects in other namespaces. It is set in the ConfigMap; no
 	// annotation changes it.
 	CrossNamespace bool
-	// BackendTLSByPath is the value of the ConfigMap key proxy-ssl-location-only. The annotations proxy-ssl-* always
-	// apply only to the paths of their own Ingress. If BackendTLSByPath is true, no warning is given about other paths
-	// of the host. No annotation changes it.
+	// BackendTLSByPath is the value of the ConfigMap key proxy-ssl-location-only, which no annotation changes. It only
+	// disables a warning: the annotations proxy-ssl-* always apply only to the paths of their own Ingress. Without the
+	// key, the other Ingresses for the same host get a warning that proxy-ssl-* does not apply to them.
 	BackendTLSByPath bool
 	// ParamsConfigMap is the name of the ConfigMap with FastCGI parameters, with or without its namespace.
 	ParamsConfigMap string
@@ -77,12 +77,12 @@ type Settings struct {
 	IgnoreSnippets bool
 	// Closed is true if all requests for the Ingress get 503.
 	Closed bool
-	// Asked holds annotation values that are combined with other values before they take effect. See Finish.
+	// Asked holds the values of annotations from which Finish derives the final settings.
 	Asked Asked
 }
 
-// Asked holds the parsed values of single annotations and ConfigMap keys. Finish derives the final settings from them
-// when all values are known, so annotations can be parsed in any order, and some values may come from the ConfigMap.
+// Asked holds the parsed values of single annotations and ConfigMap keys. Some settings depend on several of these
+// values, so Finish derives the settings when all values are known. Annotations can therefore be parsed in any order.
 // The types of the fields are declared in the files of their features.
 type Asked struct {
 	Retries    retries
@@ -101,9 +101,10 @@ type Asked struct {
 	BasicAuth  basicAuth
 	// SatisfyAny is true if a client is allowed as soon as it passes one of the filters for access control.
 	SatisfyAny bool
-	// Auth is the external authentication that the Ingress configures. GlobalAuth is configured in the ConfigMap. It
-	// applies to Ingresses without auth-url, unless NoGlobalAuth is set. NoAuth lists the paths that need no
-	// authentication. No annotation changes GlobalAuth or NoAuth.
+	// Auth is the external authentication that annotations of the Ingress configure. GlobalAuth is the external
+	// authentication that the ConfigMap configures. GlobalAuth applies to Ingresses without auth-url, unless
+	// NoGlobalAuth is set. NoAuth lists the paths that need no authentication. No annotation changes GlobalAuth or
+	// NoAuth.
 	Auth, GlobalAuth externalAuth
 	NoGlobalAuth     bool
 	NoAuth           []string

@@ -11,8 +11,8 @@ import (
 // application firewall. Neither feature is supported yet. The values decide whether requests must be rejected, because
 // a snippet or the firewall might have rejected them.
 type snippetSettings struct {
-	// WithoutEffect has one element for each snippet annotation. It is true if the annotation is set and its snippet is
-	// ignored.
+	// WithoutEffect contains one element for each snippet annotation, at the index snippetRow. The element is true if
+	// the annotation is set and its snippet is ignored.
 	WithoutEffect [snippetRows]bool
 	// Firewall and CoreRules are true if annotations enable ModSecurity. Blocks is true if the rules in the ConfigMap
 	// reject requests instead of only detecting attacks.

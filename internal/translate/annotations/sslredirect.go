@@ -63,9 +63,9 @@ const redirectStatus = 308
 // defaultHTTPSPort is the default port of HTTPS, which redirects omit from the URL.
 const defaultHTTPSPort = 443
 
-// RedirectFor returns the redirect to HTTPS for a path, or nil if the path is not redirected. port is the port of the
-// HTTPS listener. If always is false, the redirect applies only to hosts that are served over HTTPS. RedirectFor
-// returns nil if all requests for the Ingress get 503 anyway.
+// RedirectFor returns the redirect to HTTPS for a path, or nil if requests for the path are not redirected. If always
+// is false, the redirect applies only to hosts that are served over HTTPS. port is the port of the HTTPS listener.
+// RedirectFor also returns nil if all requests for the Ingress get 503.
 func (s *Settings) RedirectFor(path string, port int) (redirect *ir.HTTPSRedirect, always bool) {
 	r := &s.Redirect
 	prefixes := r.Exempt

@@ -54,8 +54,9 @@ var Table = option.Table[Settings, string]{
 	http2PushPreload, enableRewriteLog,
 }
 
-// guardians return the filters for basic and external authentication, in the order in which the filters run. They run
-// after the filter for client addresses. The annotation satisfy decides whether a client must pass all of them.
+// guardians return the filters for basic and external authentication, in the order in which these filters run, after
+// the filter for client addresses. With the annotation satisfy, a client may have to pass only one of all these
+// filters.
 var guardians = []func(s *Settings, path string) []ir.Filter{(*Settings).basicAuth, (*Settings).externalAuth}
 
 // finishers derive settings from the values of several annotations. Settings.Finish calls them, possibly several times,

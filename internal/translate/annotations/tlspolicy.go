@@ -52,8 +52,8 @@ func cipherNames() []string {
 	return names
 }
 
-// never lists ciphers that this controller never offers. A cipher list may exclude them with a leading "!"; this causes
-// no warning.
+// never lists ciphers that this controller never offers. The annotation ssl-ciphers may therefore exclude them with a
+// leading "!" without a warning.
 var never = []string{
 	"aNULL", "eNULL", "NULL", "EXPORT", "EXP", "LOW", "MEDIUM", "DES", "3DES", "RC4", "MD5", "PSK", "SRP", "DSS",
 	"aDSS", "ADH", "AECDH", "CAMELLIA",

@@ -19,7 +19,7 @@ import (
 // Options restrict which Services may be used as backends.
 type Options struct {
 	// ExternalNames restricts the targets of Services of type ExternalName. The values are the same as for
-	// settings.Config.ExternalNames. If the value is unknown, all such Services are rejected.
+	// settings.Config.ExternalNames. Any other value rejects all such Services.
 	ExternalNames string
 }
 

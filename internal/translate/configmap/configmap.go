@@ -98,7 +98,7 @@ func (r *reading) one(name, value string) {
 	row, field := Table.Find(name), "data["+name+"]"
 	switch {
 	case row == nil && value == "false" && fates[name] == fateLater:
-		// The value false disables a feature that is not supported anyway, so no warning is necessary.
+		// An unsupported key with the value false causes no warning, because the value disables the feature anyway.
 	case row == nil:
 		r.other(name, field)
 	case row.Scope == process && r.class && value != "" && row.OnError != nil:

@@ -14,9 +14,9 @@ const (
 	// maxRequests is the maximum number of requests per connection. In practice no connection lives long enough to
 	// reach it.
 	maxRequests = 1 << 30
-	// minHead and maxHead are the smallest and the largest limit that can be configured for the headers of a request,
-	// in bytes. Requests of browsers fit into minHead. maxHead bounds the memory that a client can use before its
-	// request is complete.
+	// minHead and maxHead are the smallest and the largest limit that can be configured for the size of request
+	// headers, in bytes. The headers of browsers fit into minHead. maxHead bounds the memory that a client can use
+	// before its request is complete.
 	minHead, maxHead = 4 << 10, 1 << 20
 	// maxStreams is the largest limit for concurrent streams that common HTTP/2 implementations accept.
 	maxStreams = 1 << 16

@@ -10,7 +10,8 @@ import (
 )
 
 // knownKeys lists the keys of ingress-nginx v1.15.1, one key per line. If this controller does not support a key, the
-// line also contains the fate of the key (see the type fate), and optionally a note with the reason or a replacement.
+// line also contains the fate of the key (see the type fate), and optionally a note for users: the reason, or a
+// replacement.
 //
 //go:embed known.txt
 var knownKeys string
@@ -29,8 +30,9 @@ const (
 	fateLater fate = "later"
 )
 
-// names are the keys of ingress-nginx, in the order of knownKeys. fates and notes map the keys to their fates and
-// notes.
+// names lists the ConfigMap keys of ingress-nginx, in the order of knownKeys. fates tells how the controller handles
+// each key that it does not support. notes contains the reasons or replacements to add to warnings about unsupported
+// keys.
 var names, fates, notes = readKnown(knownKeys)
 
 func readKnown(text string) (names []string, fates map[string]fate, notes map[string]string) {
@@ -47,7 +49,8 @@ func readKnown(text string) (names []string, fates map[string]fate, notes map[st
 	return names, fates, notes
 }
 
-// other reports a key that is not in Table. The message depends on the fate of the key.
+// other handles a key that is not in Table. It reports a warning that depends on the fate of the key. There is no
+// warning for a key with fateTuning.
 func (r *reading) other(name, field string) {
 	switch f := fates[name]; {
 	case f == fateTuning:

@@ -90,8 +90,8 @@ func named(name, of string) Key {
 	return key
 }
 
-// ofIngresses returns a key that changes the default settings of all Ingresses. row describes the key and parses its
-// value; there may be no annotation with the name of row.
+// ofIngresses returns a ConfigMap key that changes the default settings of all Ingresses. row describes the key and
+// parses its value. An annotation with the name of row does not have to exist.
 func ofIngresses(row *annotations.Annotation) Key {
 	return option.In(func(c *Config) *annotations.Settings { return &c.Defaults }, row)
 }

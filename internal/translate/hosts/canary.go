@@ -9,16 +9,16 @@ import (
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 )
 
-// CanaryBackend identifies a backend to which a canary sends its share of the requests.
+// CanaryBackend identifies a canary Ingress and the backend to which it sends its share of the requests.
 type CanaryBackend struct {
 	Canary ir.Ref
 	// Backend is the ID of the backend.
 	Backend string
 }
 
-// canaries connects the canaries of the host with their main objects, whose requests they share. results are the
+// canaries adds the canaries of the host to the paths of their main objects, whose requests they share. results are the
 // canaries with a rule for the host. fallbacks are the canaries without rules, whose default backends apply to every
-// host. known reports whether the host has a main object.
+// host. known is true if the host has a main object.
 func (m *mergeState) canaries(results, fallbacks []*Contribution, known bool) {
 	for _, r := range results {
 		for _, p := range r.Paths[m.Host.Host] {
@@ -32,17 +32,18 @@ func (m *mergeState) canaries(results, fallbacks []*Contribution, known bool) {
 	}
 	for _, r := range fallbacks {
 		main, found := m.taken[m.key(r, r.Fallback.Match)]
-		// On a named host, a path or another default backend often takes precedence over the default backend of the
-		// main object. The canary then needs no warning, so report a missing main object only for the host "".
+		// Join the canary's default backend if the default backend of its main object is served on this host. If it is
+		// not served, call join only for the host "", so that a missing main object is reported once. On a named host,
+		// it is normal that another path or default backend takes precedence.
 		if m.Host.Host == "" || found && main.path == main.by.Fallback {
 			m.join(r, r.Fallback)
 		}
 	}
 }
 
-// join adds the canary r to the path p of its main object. As in ingress-nginx, a main object with the same host, path
-// and path type must exist. It must also be in the same namespace, so that a canary cannot take requests from another
-// tenant. If the canary cannot be added, a problem is reported.
+// join lets the canary r share the requests for the path p of its main object. As in ingress-nginx, a main object with
+// the same host, path and path type must exist. It must also be in the same namespace, so that a canary cannot take
+// requests from another tenant. Otherwise join reports a problem.
 func (m *mergeState) join(r *Contribution, p *Path) {
 	key := m.key(r, p.Match)
 	main, found := m.taken[key]

@@ -9,8 +9,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
-// certificates chooses the certificate of the host. Only the owner of the host can configure it: an entry of spec.tls
-// has no effect on a host that is owned by another namespace.
+// certificates chooses the certificate of the host. Only objects in the namespace that owns the host can configure its
+// certificate. Entries of spec.tls in other namespaces have no effect on the host.
 func (m *mergeState) certificates() {
 	host := m.Host.Host
 	for _, r := range m.results {
@@ -61,7 +61,7 @@ func (m *mergeState) certificate(r *Contribution, c *ir.Certificate) {
 	case m.Certificate == nil:
 		m.Certificate, m.Absent = c, slices.Contains(r.Absent, c.Host)
 	case m.Certificate.Origin.Namespace != r.namespace() && m.rulesBelow(r.namespace()):
-		// The host is a wildcard without a rule, so several namespaces may have a certificate for it.
+		// The host is a wildcard for which several namespaces may have a certificate, because it has no rule.
 		m.addCandidate(r, c)
 	case c.Automated:
 	case m.Certificate.Secret != c.Secret || m.Certificate.SecondSecret != c.SecondSecret:
@@ -77,9 +77,9 @@ func (m *mergeState) certificate(r *Contribution, c *ir.Certificate) {
 	}
 }
 
-// reportForeignEntry handles an entry of spec.tls whose object may not configure the certificate of the host. It
-// reports that the entry has no effect, unless the entry provides a wildcard certificate for hosts of its own
-// namespace.
+// reportForeignEntry is called for an entry of spec.tls if its object may not configure the certificate of the host. It
+// reports that the entry has no effect. An entry for a wildcard is an exception: its certificate is used for the hosts
+// below the wildcard that belong to the namespace of the entry.
 func (m *mergeState) reportForeignEntry(r *Contribution, c *ir.Certificate) {
 	p := report.Problem{Severity: report.Warning, Reason: report.HostConflict, Field: "spec.tls"}
 	switch {
@@ -117,8 +117,9 @@ func noRule(r *Contribution, c *ir.Certificate) string {
 			"add a rule, or remove the host from tls", c.Secret, c.Host, r.namespace())
 }
 
-// addCandidate stores c as the certificate that the namespace of r has for a wildcard of another owner. It ignores c if
-// the Secret is missing, because the hosts below the wildcard could not use the certificate.
+// addCandidate adds c to m.Others: the certificate of a namespace that does not own this wildcard. Hosts of this
+// namespace below the wildcard may use c. If the Secret of c is missing, addCandidate does nothing, because these hosts
+// could not use the certificate.
 func (m *mergeState) addCandidate(r *Contribution, c *ir.Certificate) {
 	if m.Others[r.namespace()] != nil || slices.Contains(r.Absent, c.Host) {
 		return

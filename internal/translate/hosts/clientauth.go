@@ -22,9 +22,9 @@ func (m *mergeState) clientAuths() {
 	}
 }
 
-// clientAuth applies the client certificate settings of one Ingress. Settings apply to the whole host. They come from
-// the oldest Ingress of the owner that requires client certificates. Other Ingresses of the owner with different
-// settings only get a warning, because all Ingresses of a namespace are assumed to belong to the same team, as in
+// clientAuth applies the client certificate settings of one Ingress, which configure the host as a whole. The oldest
+// Ingress in the owner's namespace that requires client certificates determines the settings. Other Ingresses in this
+// namespace with different settings only get a warning, because they are assumed to belong to the same team, as in
 // ingress-nginx. If an Ingress of another namespace has different settings, its paths return 403. Otherwise they could
 // be requested by clients that this Ingress does not accept.
 func (m *mergeState) clientAuth(r *Contribution) {

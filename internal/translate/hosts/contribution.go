@@ -16,7 +16,7 @@ import (
 // to Merge.
 type Contribution struct {
 	Object kinds.Object
-	// Paths maps each host to its paths. A host in a rule without paths is a key with an empty list.
+	// Paths maps each host to the object's paths for this host. A host with an empty list has a rule without paths.
 	Paths map[string][]*Path
 	// Fallback is the default backend of an object without rules. It serves requests that no path matches. It is nil if
 	// the object has rules.
@@ -29,7 +29,8 @@ type Contribution struct {
 	// this prefix. If it is zero, there is no redirect.
 	Aliases []string
 	WWW     int
-	// Certificates maps each host in spec.tls to its certificate. Absent lists the hosts whose Secret does not exist.
+	// Certificates maps each host in spec.tls to its certificate. Absent lists the hosts whose Secret in spec.tls does
+	// not exist.
 	Certificates map[string]*ir.Certificate
 	Absent       []string
 	// Implied maps hosts that are not in the object's spec.tls to the certificates to obtain for them from an issuer.
@@ -58,9 +59,8 @@ type Contribution struct {
 	// Canary configures which share of the main objects' requests this object gets. It is nil if the object is not a
 	// canary. The Contribution of a canary contains only Canary, Paths and Fallback.
 	Canary *ir.Canary
-	// PatternSize is the total size of the object's regular expressions, counted in instructions of the compiled
-	// expressions. Regular expressions in paths are not included. An expression that is compiled several times is
-	// counted each time.
+	// PatternSize is the total size of the regular expressions in the object, except in paths, counted in instructions
+	// of the compiled expressions. An expression that is compiled several times is counted each time.
 	PatternSize int
 	// AliasSize is the part of PatternSize for the regular expressions in Aliases.
 	AliasSize int
@@ -113,9 +113,9 @@ func (c *Contribution) Rules(host string) bool {
 	return ok
 }
 
-// secures reports whether the object has a rule for the host and either lists the host in spec.tls or requests a
-// certificate for it from an issuer. The certificate does not have to exist: a host whose Secret is missing should
-// still use HTTPS.
+// secures reports whether the object requires HTTPS for the host: the object has a rule for the host, and spec.tls or a
+// request for a certificate from an issuer applies to the host. The certificate does not have to exist: a host whose
+// Secret is missing should still use HTTPS.
 func (c *Contribution) secures(host string) bool {
 	if !c.Rules(host) || host == "" {
 		return false

@@ -20,8 +20,8 @@ type Merged struct {
 	// not exist.
 	Certificate *ir.Certificate
 	Absent      bool
-	// Others is set for wildcards. It contains the certificates that namespaces other than the owner have for the
-	// wildcard, keyed by namespace. Each certificate is used only for hosts of its namespace.
+	// Others is set only for wildcards. It maps namespaces that do not own the wildcard to their certificates for it.
+	// Each certificate is used only for hosts of its namespace below the wildcard.
 	Others map[string]*ir.Certificate
 	// Implied is the certificate from an issuer for a host that is not listed in spec.tls, or nil. It is used if no
 	// wildcard certificate covers the host.
@@ -33,7 +33,7 @@ type Merged struct {
 	PassedIn string
 	// Names are the aliases that the owner requests for the host. It is nil for most hosts.
 	Names []Name
-	// Mains maps each backend of a canary to the main objects that share their requests with this backend. It is nil if
+	// Mains maps each backend of a canary to the main objects for whose requests the backend gets a share. It is nil if
 	// the host has no canaries.
 	Mains map[CanaryBackend][]ir.Ref
 	// PatternSizes are the sizes of the paths that are regular expressions, including rejected paths. It is nil if no
@@ -63,8 +63,7 @@ type mergeState struct {
 	patterns    patterns
 }
 
-// claim records that a path of the host is served. It contains the object that defines the path, and the route for the
-// path.
+// claim describes a served path of the host: the object that defines the path, and the route for the path.
 type claim struct {
 	by    *Contribution
 	path  *Path
@@ -144,7 +143,7 @@ func (m *mergeState) elder(origin ir.Ref, r *Contribution) string {
 	return origin.String()
 }
 
-// resultOf returns the contribution of an object, or nil if the object does not configure the host.
+// resultOf returns the contribution of the object origin, or nil if this object does not configure the host.
 func (m *mergeState) resultOf(origin ir.Ref) *Contribution {
 	for _, r := range slices.Concat(m.results, m.fallbacks) {
 		if r.Ref() == origin {
@@ -161,8 +160,8 @@ func (m *mergeState) problem(of *Contribution, p report.Problem) {
 	m.Problems[of.Ref()] = append(m.Problems[of.Ref()], p)
 }
 
-// paths adds the paths of one object to the host. If last is true, it adds only the paths that are default backends. If
-// last is false, it adds only the other paths.
+// paths adds the paths of one object to the host. If last is true, it adds only default backends. If last is false, it
+// adds all paths except default backends.
 func (m *mergeState) paths(r *Contribution, paths []*Path, last bool) {
 	for _, p := range paths {
 		if p.Last == last && m.admits(r, p) {
@@ -209,8 +208,9 @@ func (m *mergeState) toHTTPS(p *Path) []ir.Filter {
 	return []ir.Filter{*p.Redirect}
 }
 
-// key returns the key of a path in m.taken. Paths that match the same requests have the same key, so the trailing slash
-// of a prefix is removed. The trailing slash of a regular expression is kept, because it changes which paths match.
+// key returns the key for a path in m.taken, the map of served paths. Paths that match the same requests have the same
+// key, so the trailing slash of a prefix is removed. The trailing slash of a regular expression is kept, because it
+// changes which requests match.
 func (m *mergeState) key(r *Contribution, match ir.PathMatch) ir.PathMatch {
 	if match.Type == ir.MatchPrefix && !m.regex[r.namespace()] {
 		match.Path = strings.TrimSuffix(match.Path, "/")
@@ -218,9 +218,9 @@ func (m *mergeState) key(r *Contribution, match ir.PathMatch) ir.PathMatch {
 	return match
 }
 
-// conflict adds a warning to r that its path p is not served, because the path of winner takes precedence. It is normal
-// that other paths take precedence over a default backend. So a default backend causes a warning only if winner is
-// another default backend, or if r has no rules and therefore serves no requests at all.
+// conflict adds a warning to r that its path p is not served, because the path winner takes precedence. A default
+// backend usually gets no warning, because it is normal that other paths take precedence over it. It gets a warning
+// only if winner is another default backend, or if r has no rules and therefore serves no requests at all.
 func (m *mergeState) conflict(r *Contribution, p *Path, winner claim) {
 	if p.Last && (winner.path.Backend.ID == p.Backend.ID || !winner.path.Last && p != r.Fallback) {
 		return

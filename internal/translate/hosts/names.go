@@ -34,8 +34,9 @@ func (n *Name) field() string {
 	return report.AnnotationField(report.ServerAlias)
 }
 
-// names collects the aliases of the host. Only objects of the host's owner can request aliases. The oldest object with
-// server-alias determines the aliases; other objects with different aliases get a warning.
+// names collects the aliases of the host. Only objects in the namespace that owns the host can request aliases. The
+// oldest of these objects with the annotation server-alias determines the aliases. The others get a warning if their
+// aliases differ.
 func (m *mergeState) names() {
 	var aliases, www *Contribution
 	for r := range m.ofOwner(true) {
@@ -196,7 +197,7 @@ func (n *Named) give(w *Name, to *Merged) {
 	}}}
 }
 
-// CertificateHost returns the host for which the certificate of an alias must be valid. It turns "**.example.com" into
+// CertificateHost returns the host name that the certificate of an alias must contain. It turns "**.example.com" into
 // "*.example.com", because a wildcard in a certificate matches exactly one label.
 func CertificateHost(name string) string {
 	if strings.HasPrefix(name, "**.") {
@@ -252,8 +253,8 @@ func (s *Naming) tooWide(name string) *report.Problem {
 				"names, or use a wildcard below your own domain", displayName(name), option)}
 }
 
-// isWide reports whether an alias is a regular expression, or a wildcard directly below a public suffix, such as *.com
-// or *.co.uk. Such an alias matches names of many owners.
+// isWide reports whether an alias can match names of many owners, because it is a regular expression, or a wildcard
+// directly below a public suffix, such as *.com or *.co.uk.
 func isWide(name string) bool {
 	if name[0] == '~' {
 		return true
@@ -266,8 +267,8 @@ func isWide(name string) bool {
 	return suffix == domain
 }
 
-// others returns the hosts that would get the requests for an alias if the alias did not exist: the wildcard that
-// covers it, or "" for a regular expression.
+// others returns the hosts that get the requests for a name if the name is not an alias: the wildcard that covers it,
+// or "" for a regular expression.
 func (s *Naming) others(name string) []string {
 	if name[0] == '~' {
 		return []string{""}

@@ -39,8 +39,8 @@ func (m *mergeState) sort() {
 	m.Host.Routes = all
 }
 
-// byLiteral sorts routes by their number of literal characters (see literal), the largest first. The function among
-// requires this order. If two routes match the same path, an exact path or the longer prefix still comes first.
+// byLiteral sorts routes by their number of literal characters in descending order, as the function among requires. See
+// the function literal. If two routes match the same path, an exact path or the longer prefix still comes first.
 func byLiteral(a, b *ir.Route) int {
 	return cmp.Compare(literal(b.Match.PathMatch), literal(a.Match.PathMatch))
 }
@@ -60,10 +60,10 @@ func (m *mergeState) byText(a, b *ir.Route) int {
 	return cmp.Or(cmp.Compare(m.patterns.length(b), m.patterns.length(a)), cmp.Compare(b.Match.Path, a.Match.Path))
 }
 
-// among inserts the routes of one more namespace (more) into the routes of other namespaces (all), and returns the
-// result. Both lists keep their order. A route is inserted after every route with at least as many literal characters
-// (see literal). So even a long regular expression takes requests from a path of another namespace only if it has more
-// literal characters than that path.
+// among inserts the routes of one more namespace (more) into the sorted routes of other namespaces (all), and returns
+// the result. Both lists keep their order. A route is inserted after all routes that have at least as many literal
+// characters (see the function literal). Therefore, a regular expression takes requests from a path of another
+// namespace only if it has more literal characters than the path, even if the expression is longer.
 func among(all, more []*ir.Route) []*ir.Route {
 	says := make([]int, len(all))
 	for i, r := range all {

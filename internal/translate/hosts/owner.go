@@ -19,16 +19,16 @@ type HostContext struct {
 	Policy ownership.Policy
 	// Above is the merge result of the wildcard that covers the host. It is nil if there is no such wildcard.
 	Above *Merged
-	// NamedBy is the namespace that uses this host as an alias. It is empty if the host has a rule, and for most other
-	// hosts.
+	// NamedBy is the namespace that uses this host as an alias. It is empty if the host is not an alias, or if a rule
+	// for the host exists.
 	NamedBy string
 	// Below maps namespaces to the number of their rules for hosts that this wildcard covers. It is nil if there are no
 	// such rules, or if the host is not a wildcard.
 	Below map[string]int
 }
 
-// owner returns the owner of a host. An object that only serves ACME challenges on the host, which Policy.Solvers
-// allows, does not become the owner.
+// owner returns the owner of a host. A namespace does not become the owner by serving only ACME challenges on the host,
+// which Policy.Solvers allows.
 func (s *HostContext) owner(host string, results, fallbacks []*Contribution) ownership.Owner {
 	return s.Policy.Of(host, func(yield func(kinds.Object) bool) {
 		for _, r := range results {
@@ -71,7 +71,7 @@ func (m *mergeState) admits(r *Contribution, p *Path) bool {
 	return m.serves(r) || m.around.solves(r, p)
 }
 
-// known reports whether at least one path or default backend may be served on the host.
+// known reports whether the host is served: the policy allows at least one path or default backend on it.
 func (m *mergeState) known() bool {
 	host := m.Host.Host
 	return host == "" && slices.ContainsFunc(m.fallbacks, m.serves) ||
@@ -198,7 +198,7 @@ func (m *mergeState) addWildcardProblems() {
 	}
 }
 
-// refuse adds a problem to r which explains why the paths of r are not served on the host.
+// refuse adds a problem to r: the paths of r are not served on the host, because the policy does not allow it.
 func (m *mergeState) refuse(r *Contribution, field string) {
 	host := m.Host.Host
 	message := fmt.Sprintf(

@@ -50,9 +50,9 @@ func (m *mergeState) passthrough(results []*Contribution) {
 	m.addPassthroughProblems(results, chosen, root)
 }
 
-// keepOut adds a problem to chosen, which requests passthrough: TLS connections are not passed through, because closed
-// rejects all requests for the path "/". With passthrough, clients could reach a backend that must not get their
-// requests.
+// keepOut reports a problem to the object chosen, which requests passthrough: TLS connections are not passed through,
+// because the object closed rejects all requests for the path "/". With passthrough, clients could reach a backend that
+// must not get their requests.
 func (m *mergeState) keepOut(chosen, closed *Contribution, status string) {
 	who, why := "this Ingress", "See its other problems"
 	if chosen != closed {
@@ -66,8 +66,8 @@ func (m *mergeState) keepOut(chosen, closed *Contribution, status string) {
 	})
 }
 
-// The method closes returns the object that causes all requests for the path "/" to be rejected, and the status code of
-// the responses. If requests are not rejected, it returns nil.
+// The method closes returns the object because of which all requests for the path "/" are rejected, and the status code
+// of the responses. If these requests are not rejected, it returns nil.
 func (m *mergeState) closes(root claim) (by *Contribution, status string) {
 	auth := m.Host.ClientAuth
 	switch {
@@ -117,8 +117,8 @@ func (m *mergeState) root(chosen *Contribution) claim {
 	return claim{}
 }
 
-// addPassthroughProblems warns all Ingresses with other paths on the host that these paths only get requests without
-// TLS.
+// addPassthroughProblems warns the Ingresses with other paths on the host: because TLS connections are passed through,
+// these paths only get requests without TLS.
 func (m *mergeState) addPassthroughProblems(results []*Contribution, chosen *Contribution, root claim) {
 	for _, r := range results {
 		i := slices.IndexFunc(r.Paths[m.Host.Host], func(p *Path) bool { return p != root.path })

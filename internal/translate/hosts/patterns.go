@@ -21,8 +21,8 @@ type patterns struct {
 	standIns map[*ir.Route]int
 }
 
-// PatternSize is the size of compiled regular expressions of an Ingress, counted in program instructions. A list may
-// contain several PatternSizes of the same Ingress. The total size is then their sum.
+// PatternSize is the size of regular expressions of an Ingress, counted in instructions of the compiled expressions. If
+// a list contains several PatternSizes of one Ingress, they must be added.
 type PatternSize struct {
 	Ingress ir.Ref
 	Size    int
@@ -36,8 +36,8 @@ func (m *mergeState) countPattern(of ir.Ref, size int) {
 	m.PatternSizes = append(m.PatternSizes, PatternSize{of, size})
 }
 
-// readPattern compiles the path p, which is a regular expression, and returns its size. It returns false if the path is
-// invalid, or if the regular expressions of the object are rejected.
+// readPattern checks the path p, which is a regular expression, and returns the size of the compiled expression. It
+// returns false if the path is invalid, or if the regular expressions of the object are rejected.
 func (m *mergeState) readPattern(r *Contribution, p *Path) (int, bool) {
 	size, err := pattern.PathSize(p.Match.Path)
 	if err != nil {
@@ -51,9 +51,9 @@ func (m *mergeState) readPattern(r *Contribution, p *Path) (int, bool) {
 	return size, !r.PatternsRefused
 }
 
-// takePattern adds the size of the path p to the total size for the host. It returns false if the total would exceed
-// the limit. takePattern must be called for paths of older objects first. Paths of other namespaces do not reduce the
-// total size that is available to the owner.
+// takePattern adds the size of the path p to the total size for the host. It returns false if the total size would
+// exceed the limit. takePattern must be called for paths of older objects first. Paths of other namespaces do not count
+// towards the limit for the owner of the host.
 func (m *mergeState) takePattern(r *Contribution, p *Path, size int) bool {
 	sum, of := m.patterns.size+size, &m.patterns.size
 	if !m.Owner.Is(r.namespace()) {
@@ -79,9 +79,9 @@ func (m *mergeState) refusePattern(r *Contribution, p *Path, reason report.Reaso
 	})
 }
 
-// withoutPattern handles a path that is rejected, and returns a description of the effect for a message. If the path
-// may restrict access, requests that start with its literal prefix get 503, because another path could otherwise serve
-// them without the restriction. If not, the path is ignored.
+// withoutPattern replaces a rejected path, and returns a description of the effect for a message. If the path may
+// restrict access, requests that start with its literal prefix get 503, because another path could otherwise serve them
+// without the restriction. If not, the path is ignored.
 func (m *mergeState) withoutPattern(r *Contribution, p *Path) (outcome string) {
 	guards := m.conflicting[r] || slices.ContainsFunc(p.Filters, ir.Filter.Guards)
 	if !guards {

@@ -66,7 +66,7 @@ func (m merge) try(host string, results, fallbacks []*Contribution) (merged *Mer
 	return merged, fault
 }
 
-// quarantine records the objects that make Merge panic on a host, and their replacements.
+// quarantine records the objects that made Merge panic on a host, and the objects that replace them.
 type quarantine struct {
 	host string
 	// faults maps each object that was replaced to the panic that it caused. stands is the set of replacements, whose

@@ -26,7 +26,7 @@ const (
 	classField = "spec.ingressClassName"
 )
 
-// selected reports whether the namespace of the Ingress matches the namespace selector.
+// selected reports whether the namespace of the Ingress matches the administrator's namespace selector.
 func (r *reading) selected() bool {
 	o, namespace := r.options, r.Object.Namespace
 	if o.Namespaces == nil {
@@ -55,7 +55,7 @@ func (r *reading) selected() bool {
 // but ingress-nginx does the same, and a cluster that migrates from it must serve the same Ingresses as before. Such an
 // Ingress gets a warning. Only old Ingresses can have both, because the API server rejects new ones.
 func (r *reading) ours(o Options) bool {
-	// The change of any IngressClass may decide whether the Ingress is served, so the Ingress depends on all of them.
+	// Any IngressClass can decide whether the Ingress is served, so the Ingress depends on all IngressClasses.
 	r.depend(ir.Ref{Kind: kinds.IngressClass})
 	annotation, annotated := r.Object.Annotations[classAnnotation]
 	if name := r.Object.Spec.IngressClassName; name != nil && *name != "" {
@@ -251,7 +251,8 @@ func Parameters(class *networkingv1.IngressClass, own string) (ir.Ref, *report.P
 	return ref, nil
 }
 
-// NoParameters returns the problem of an IngressClass whose parameters refer to a ConfigMap that does not exist.
+// NoParameters returns the problem to report for an IngressClass whose parameters refer to a ConfigMap that does not
+// exist.
 func NoParameters(ref ir.Ref) *report.Problem {
 	return parameters("name",
 		"the ConfigMap %s/%s does not exist, or its namespace is not watched; until it exists, "+classClosed,

@@ -43,7 +43,7 @@ func checkParam(_, value string) error {
 
 // configMap returns the data of the ConfigMap to which an annotation refers, or nil if name is empty. check must return
 // an error for an invalid key or value. If the data cannot be used, all requests for the Ingress get 503, because the
-// application would otherwise run without settings that may protect it.
+// ConfigMap may contain settings that restrict access.
 func (r *reading) configMap(annotation, name string, check func(key, value string) error) map[string]string {
 	if name == "" {
 		return nil

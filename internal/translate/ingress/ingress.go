@@ -28,8 +28,8 @@ type Options struct {
 	ControllerName string
 	// ClassName is the value of the older annotation kubernetes.io/ingress.class that selects this controller.
 	ClassName string
-	// ClassByName means that Ingresses with ClassName in spec.ingressClassName are served even if the IngressClass of
-	// this name belongs to another controller or does not exist.
+	// ClassByName means that Ingresses with ClassName in spec.ingressClassName are served even if an IngressClass with
+	// this name does not exist or belongs to another controller.
 	ClassByName bool
 	// WatchWithoutClass means that Ingresses without a class are served as well.
 	WatchWithoutClass bool
@@ -73,7 +73,8 @@ type Result struct {
 	// configure it, and false if it comes from the default settings.
 	LoadBalancing ir.LoadBalancing
 	Balances      bool
-	// Mains are the main Ingresses whose requests this canary shares. Package translate sets it.
+	// Mains are the main Ingresses whose requests this Ingress shares if it is a canary. Package translate sets the
+	// field.
 	Mains    []ir.Ref
 	Problems []report.Problem
 	// CertificateProblems are problems with the certificates of the hosts.
@@ -95,8 +96,8 @@ type reading struct {
 	params map[string]string
 	// pages configures the replacement of error responses. If it is nil, error responses are not replaced.
 	pages *ir.ErrorPages
-	// unreadable is true if a first attempt to read the Ingress has panicked. In the second attempt, all paths return
-	// 503.
+	// unreadable is true during the second attempt to read an Ingress, after the first attempt has panicked. All paths
+	// then return 503.
 	unreadable bool
 }
 

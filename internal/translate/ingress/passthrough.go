@@ -19,7 +19,8 @@ const PassthroughIsOff = "ssl-passthrough has no effect, because the administrat
 const passthroughBesideRanges = "the TLS connections are not passed through, because the Ingress has a list of " +
 	"source ranges, which is not checked for passed-through connections: TLS is terminated here. Remove one of the two"
 
-// passthrough sets PassesThrough if the Ingress requests passthrough and is allowed to.
+// passthrough sets PassesThrough if the Ingress requests passthrough and the settings of the Ingress and of the
+// administrator allow it.
 func (r *reading) passthrough() {
 	switch {
 	case !r.annotations.Passthrough:
@@ -63,7 +64,8 @@ func (r *reading) passesRoot(match ir.PathMatch) bool {
 	return r.PassesThrough && !r.keepsOut() && match.Path == "/"
 }
 
-// keepsOut reports whether the Ingress rejects all requests.
+// keepsOut reports whether all requests for the Ingress are rejected, because a setting that restricts access is
+// invalid.
 func (r *Result) keepsOut() bool { return r.Closed || r.ClientAuth != nil && r.ClientAuth.Closed }
 
 // hostless adds a warning to an Ingress without rules: ssl-passthrough has no effect on it, because connections are

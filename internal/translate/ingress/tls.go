@@ -100,9 +100,9 @@ func (r *reading) tlsEntry(entry *networkingv1.IngressTLS, field string) *tlsEnt
 	return e
 }
 
-// secret uses the Secret of the entry e for the certificates of its hosts. A host may have two Secrets, for example
-// with an ECDSA key and with an RSA key: ingress-nginx no longer supports two key pairs in the same Secret, so this is
-// the only way to have both.
+// secret configures the Secret of the entry e as the certificate of the hosts of the entry. A host may have two
+// Secrets, for example with an ECDSA key and with an RSA key: ingress-nginx no longer supports two key pairs in one
+// Secret, so this is the only way to have both.
 func (r *reading) secret(e *tlsEntry) {
 	for _, host := range e.hosts {
 		c := r.Certificates[host]
@@ -133,8 +133,8 @@ func (r *reading) issuer(e *tlsEntry) {
 	}
 }
 
-// The function without handles an entry e of spec.tls that has no secretName, or whose Secret does not exist. all
-// contains all entries.
+// The function without handles an entry e of spec.tls whose secretName is missing, or whose Secret does not exist. The
+// parameter all contains all entries of spec.tls.
 func (r *reading) without(e *tlsEntry, all []*tlsEntry) {
 	if e.secret.IsZero() {
 		if key := r.manager(); key != "" && key != managerSolver {
@@ -178,8 +178,8 @@ const endsElsewhere = "the TLS connections of its hosts are passed through to th
 // CertificateProblem is a problem with the certificate of some hosts.
 type CertificateProblem struct {
 	report.Problem
-	// Hosts are the affected hosts. If the TLS connections of all these hosts are passed through, Passed is reported
-	// instead of Problem. If Passed is empty, nothing is reported.
+	// Hosts are the affected hosts. If the TLS connections of all these hosts are passed through, the message Passed is
+	// reported instead of Problem, or nothing if Passed is empty.
 	Hosts  []string
 	Passed string
 }
@@ -198,8 +198,8 @@ func shownWithout(e *tlsEntry, all []*tlsEntry) string {
 	return "the default certificate is used"
 }
 
-// backendTLS checks whether the Ingress may use the Secret in proxy-ssl-secret, which may be in another namespace. It
-// does not read the content of the Secret.
+// backendTLS checks whether the Ingress may use the Secret in proxy-ssl-secret: a Secret in another namespace is only
+// allowed with allow-cross-namespace-resources. It does not read the content of the Secret.
 func (r *reading) backendTLS() {
 	t := r.annotations.Forwarding.TLS
 	if t == nil {

@@ -76,8 +76,8 @@ func (r *reading) dependOnSpec() {
 }
 
 // close reads the hosts, paths and certificates of an Ingress after a first attempt to read the Ingress has panicked.
-// The paths return 503. close reads each rule and each entry separately, so that another panic affects only that rule
-// or entry.
+// The paths return 503. close reads each rule and each entry of spec.tls separately, so that another panic affects only
+// this rule or entry.
 func (r *reading) close() {
 	r.unreadable, r.Closed = true, true
 	if panics.Try(r.closedSettings) != nil {

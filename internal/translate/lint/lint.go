@@ -46,8 +46,8 @@ func UnopenedPorts(s *snapshot.Snapshot, options *settings.Config) []*report.Ver
 	return verdicts
 }
 
-// unopened returns the message for a ConfigMap whose ports are not open. option is the option that would open them, or
-// "" if it is unknown whether they are TCP or UDP ports.
+// unopened returns the message for a ConfigMap whose ports are not open, because no option refers to it. The parameter
+// option is the option that would open the ports, or "" if it is unknown whether they are TCP or UDP ports.
 func unopened(option string, name ir.Name, options *settings.Config) string {
 	var other ir.Name
 	switch option {

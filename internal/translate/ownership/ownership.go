@@ -27,7 +27,8 @@ type Policy struct {
 	Solvers []string
 }
 
-// Owner is the namespace that owns a host. Only this namespace can configure settings for the host as a whole.
+// Owner is the namespace that owns a host. Settings for the host as a whole, such as its certificate, can only be
+// configured in this namespace.
 type Owner struct {
 	// Namespace is empty if the host has no owner.
 	Namespace string
@@ -38,8 +39,8 @@ type Owner struct {
 // Is reports whether the given namespace is the owner.
 func (o Owner) Is(namespace string) bool { return o.By != nil && o.Namespace == namespace }
 
-// Same reports whether both owners own their host because of the same object. It returns false if the object has a
-// different age, because it was deleted and created again.
+// Same reports whether both owners own the host because of the same object. It returns false if the object was deleted
+// and created again in the meantime, because its age then differs.
 func (o Owner) Same(other Owner) bool {
 	if o.By == nil || other.By == nil {
 		return o.By == other.By

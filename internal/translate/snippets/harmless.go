@@ -54,8 +54,9 @@ func init() {
 	}
 }
 
-// forwardedHeader reports whether the first argument is a request header that the controller itself sets or removes.
-// Setting such a header in a snippet is harmless, because the backend gets it without the snippet as well.
+// forwardedHeader reports whether the first argument of a directive is a request header that the controller itself sets
+// or removes. A snippet that sets such a header is harmless, because the backend gets the header without the snippet as
+// well.
 func forwardedHeader(args []string) bool {
 	if len(args) == 0 {
 		return false

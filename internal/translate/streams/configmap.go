@@ -51,8 +51,8 @@ func dataField(key string) string { return "data[" + key + "]" }
 
 func upper(protocol ir.Protocol) string { return strings.ToUpper(string(protocol)) }
 
-// byNumber compares the keys of a ConfigMap, which are ports, without their leading zeros. If two keys differ only in
-// leading zeros, the key with fewer zeros comes first, so that the valid key without zeros takes precedence.
+// byNumber sorts the keys of a ConfigMap, which are port numbers, ignoring leading zeros. If two keys differ only in
+// leading zeros, the key with fewer zeros comes first, so that the valid key without leading zeros takes precedence.
 func byNumber(a, b string) int {
 	return cmp.Or(cmp.Compare(strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")), cmp.Compare(len(a), len(b)))
 }

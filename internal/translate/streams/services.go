@@ -53,7 +53,7 @@ func (r *reading) service(object *corev1.Service) *service {
 		s.settings.Closed = true
 		problems = append(problems, *p)
 	}
-	// No other verdict for the Service can exist, so do not search for one.
+	// The Service is parsed only once, so the result contains no verdict for it yet.
 	s.verdict = &report.Verdict{Object: ref, Problems: problems}
 	r.result.Verdicts = append(r.result.Verdicts, s.verdict)
 	for secret := range s.settings.secrets() {
@@ -168,7 +168,7 @@ func tooManyPorts(namespace string, at place, most int) *report.Problem {
 		namespace, most)}
 }
 
-// say adds a problem to the verdict, which is the reported status of the Service. It does nothing if the verdict
+// say adds a problem to the verdict of the Service, which is its reported status. It does nothing if the verdict
 // already contains the problem.
 func (s *service) say(p *report.Problem) {
 	if !slices.Contains(s.verdict.Problems, *p) {

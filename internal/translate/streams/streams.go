@@ -93,7 +93,7 @@ type reading struct {
 	find func(*snapshot.Snapshot, ir.Ref, string, ir.Protocol, backends.Options) (*ir.Backend, *report.Problem)
 }
 
-// place is a port number together with its protocol. Only one object can own it.
+// place is a port number together with its protocol. It can be owned by only one object.
 type place struct {
 	protocol ir.Protocol
 	port     uint16
@@ -127,7 +127,7 @@ func Compare(a, b *ir.StreamRoute) int {
 	return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
 }
 
-// wish is the definition of a port that an object asks to open.
+// wish is a port that an object defines and that should be opened.
 type wish struct {
 	place
 	// service is the Service to which the port forwards. target is the number or the name of the Service port.
@@ -141,7 +141,8 @@ type wish struct {
 	sendProxy   ir.ProxyVersion
 }
 
-// take records an object as the owner of the port in w, if the port has no owner yet. Otherwise it returns a problem.
+// take records an object as the owner of the port in w. If the port already has an owner, or belongs to the controller
+// itself, take returns a problem instead.
 func (r *reading) take(w *wish, of ir.Ref) *report.Problem {
 	for _, p := range r.options.Reserved {
 		if p.Protocol == w.protocol && p.Port == w.port {
@@ -206,8 +207,8 @@ func (s *Settings) tcp(route *ir.StreamRoute, w *wish) {
 	route.TLS, route.BackendTLS = s.TLS, s.BackendTLS
 }
 
-// closed returns the problem for an object whose port stays closed because of an invalid annotation of the Service. It
-// returns nil if the object is the Service itself, because the Service already has a problem.
+// closed returns the problem to report for the object whose port forwards to a Service with an invalid annotation, and
+// therefore stays closed. It returns nil if the object is this Service, which already has a problem.
 func closed(service, of ir.Ref) *report.Problem {
 	if service == of {
 		return nil
