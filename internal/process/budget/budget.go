@@ -10,11 +10,10 @@ import (
 )
 
 // A factor limits how much of a budget one owner, such as a namespace, may use: at most the factor times the units that
-// are still free. With factor 2, a single owner gets two thirds of the budget, two owners get two fifths each, and some
-// units stay free for another owner, however many owners there are. Switches use this dynamic threshold algorithm to
-// share a buffer among queues (Choudhury and Hahne, 1998). It does not need to know the owners in advance, and no owner
-// has to give units back. largeFactor is for budgets where few owners cause nearly all of the load: a single owner gets
-// eight ninths.
+// are still free. With factor 2, a single owner gets two thirds of the budget, and two owners get two fifths each, so
+// that some units always stay free for another owner. Switches use this dynamic threshold algorithm to share a buffer
+// among queues (Choudhury and Hahne, 1998). largeFactor is for budgets where few owners cause nearly all of the load: a
+// single owner gets eight ninths.
 const (
 	factor      = 2
 	largeFactor = 8
@@ -34,8 +33,8 @@ type Budget struct {
 	owners map[string]*owner
 }
 
-// owner holds the number of units that one owner uses, such as a namespace or a client address. parts divides these
-// units into Shares, for example by port or by connection.
+// owner counts the units that one owner of the budget uses, such as a namespace or a client address. parts divides
+// these units into Shares, for example by port or by connection.
 type owner struct {
 	used  atomic.Int64
 	parts map[string]*Share

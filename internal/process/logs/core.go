@@ -49,7 +49,8 @@ func (c *core) With(fields []zapcore.Field) zapcore.Core {
 	return &core{relay: c.relay, fields: slices.Concat(c.fields, fields)}
 }
 
-// Check adds a core that writes the entry to checked, if a log accepts the entry.
+// Check adds a core to checked if a log accepts the entry. This core later writes the entry. Otherwise Check returns
+// checked unchanged.
 func (c *core) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
 	config := c.relay.current.Load()
 	taken := c.check(config, e)

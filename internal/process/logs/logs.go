@@ -60,7 +60,7 @@ func (r *relay) add(ctx caddy.Context, log *zap.Logger) *Config {
 
 // choose selects the configuration whose logs get the messages. This is the oldest running configuration, because Caddy
 // starts a new configuration before it stops the old one, and the new one may still fail. If no configuration is
-// running, it is the newest configuration, which is about to start or end. The caller must hold the relay's lock.
+// running, choose selects the newest one, which is about to start or end. The caller must hold the relay's lock.
 func (r *relay) choose() {
 	if i := slices.IndexFunc(r.configs, func(c *Config) bool { return c.running }); i >= 0 {
 		r.current.Store(r.configs[i])
@@ -83,8 +83,8 @@ type Config struct {
 
 	// writing is read-locked while a message is written, so that the log writers are not closed during the write.
 	writing sync.RWMutex
-	// ctx is canceled before Caddy closes the log writers. It is nil after Close, because loggers may keep a pointer to
-	// the Config for longer.
+	// ctx is canceled before Caddy closes the log writers. It is nil after Close, so that a logger that still has a
+	// pointer to the Config does not keep the context in memory.
 	ctx interface{ Err() error }
 }
 

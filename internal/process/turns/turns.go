@@ -133,8 +133,8 @@ func (q *Queue[T]) Done(value T) {
 	}
 }
 
-// GiveBack returns the turn of a namespace: it moves the namespace to the front of the round-robin order. It is called
-// if the value that Pop has returned could not be processed. It must be called before Done.
+// GiveBack moves the namespace of a value to the front of the round-robin order. It is called if the value that Pop has
+// returned could not be processed, so that the namespace does not lose its turn. It must be called before Done.
 func (q *Queue[T]) GiveBack(value T) {
 	r := q.running[value]
 	if r == nil {

@@ -28,8 +28,8 @@ type Backend struct {
 	// slowUntil is the time until which at least one endpoint is in slow start. Zero means that no endpoint is in slow
 	// start.
 	slowUntil atomic.Int64
-	// out is the number of endpoints that are ejected or unhealthy. nextTrial is the earliest time at which one of the
-	// ejected endpoints may get a trial request.
+	// out is the number of endpoints that are ejected or unhealthy. nextTrial is the earliest time at which an ejected
+	// endpoint may get a trial request, which tests whether the endpoint has recovered.
 	out       atomic.Int32
 	nextTrial atomic.Int64
 	// now returns the current time in nanoseconds. It is never zero.
@@ -52,8 +52,8 @@ type state struct {
 	list      []ir.Endpoint
 	endpoints []*Endpoint
 	policy    *policy
-	// ring is the consistent hash ring. byLabel maps the names of endpoints in session cookies to the endpoints. Each
-	// of them is nil if the policy does not need it.
+	// ring is the consistent hash ring. byLabel maps the string that identifies an endpoint in session cookies to the
+	// endpoint. Both are nil unless the policy needs them.
 	ring    *ring
 	byLabel map[string]*Endpoint
 }
@@ -141,8 +141,8 @@ func (b *Backend) adopt(old []*Endpoint, list []ir.Endpoint) (all, added []*Endp
 	return all, added
 }
 
-// come returns an endpoint for an address that is added to the list. If the address was removed recently, this is the
-// previous endpoint, with its statistics and health. Otherwise it is a new endpoint.
+// come returns the endpoint for an address that was added to the backend's list. If the address was removed from the
+// list recently, it returns the previous endpoint, with its statistics and health. Otherwise it returns a new endpoint.
 func (b *Backend) come(address string, old []*Endpoint, now int64) *Endpoint {
 	if e := b.gone[address]; e != nil {
 		delete(b.gone, address)
@@ -215,7 +215,8 @@ func (f *finder) find(address string) *Endpoint {
 	return nil
 }
 
-// add adds a new endpoint, so that it is found again if the list contains its address twice.
+// add adds a new endpoint to the finder, so that the same endpoint is found again if the list contains its address
+// twice.
 func (f *finder) add(e *Endpoint) {
 	if f.byAddress != nil {
 		f.byAddress[e.address] = e
@@ -280,9 +281,9 @@ func (b *Backend) newPolicy(lb *ir.LoadBalancing, old *policy) *policy {
 	return p
 }
 
-// publish makes next the current state. The caller has copied the ring and the session labels from the old state to
-// next. publish first updates them: it removes the endpoints that are no longer listed, and adds the endpoints in
-// added.
+// publish makes next the current state. The caller must have copied the ring and the session labels from the old state
+// to next. Before next becomes current, publish updates them: it removes the endpoints that are no longer listed, and
+// adds the endpoints in added.
 func (b *Backend) publish(next *state, added []*Endpoint) {
 	switch {
 	case next.policy.hashBy == nil && next.policy.SessionCookie == nil:
@@ -298,8 +299,8 @@ func (b *Backend) publish(next *state, added []*Endpoint) {
 	b.slowUntil.Store(next.slowUntil())
 }
 
-// labels returns a map from the names of endpoints in session cookies to the endpoints. It returns nil if the backend
-// has no persistent session cookies.
+// labels returns the map byLabel for the state next, which is used to find the endpoint in a session cookie. It returns
+// nil if the backend has no persistent session cookies.
 func (b *Backend) labels(next *state, added []*Endpoint) map[string]*Endpoint {
 	if s := next.policy.SessionCookie; s == nil || !s.Persistent {
 		return nil

@@ -14,8 +14,9 @@ const (
 	maxClients = 64 << 10
 )
 
-// clients maps client addresses to endpoints, for the session affinity of a Service. Hashing the address would not be
-// enough: a new endpoint must not take over a client before the timeout after the client's last request has passed.
+// clients remembers which endpoint each client address uses, for the session affinity of a Service. A hash of the
+// address would not be enough: when an endpoint is added, each client must stay at its endpoint until the timeout after
+// its last request has passed.
 type clients struct{ shards [clientShards]clientShard }
 
 type clientShard struct {

@@ -14,8 +14,9 @@ const (
 	maxWalk = 32 * pointsPerEndpoint
 )
 
-// along returns the endpoint for the hash key of the request: the first endpoint that may be used, going along the hash
-// ring from the request's position. If there is no such endpoint, it returns nil.
+// The method along returns the endpoint for the request's hash key: the first usable endpoint on the hash ring,
+// starting at the position of the key. If the policy hashes to a subset of the endpoints, it prefers an endpoint of the
+// subset. It returns nil if no endpoint may be used.
 func (p *pick) along() *Endpoint {
 	if size := p.state.policy.HashSubset; size > 1 && p.state.policy.hashBy != nil &&
 		p.state.policy.SessionCookie == nil {
@@ -36,9 +37,9 @@ func (p *pick) along() *Endpoint {
 	return p.scan(int(p.at % uint64(len(p.state.endpoints))))
 }
 
-// oneOf implements hashing to a subset: it takes the first size endpoints on the hash ring, starting at the request's
-// position, and returns a random one of them that may be used, or nil. When an endpoint is added to the ring, only few
-// of these subsets change.
+// oneOf implements hashing to a subset. The subset consists of the first size endpoints on the hash ring, starting at
+// the request's position. oneOf returns a random endpoint of the subset that may be used, or nil if there is no such
+// endpoint. If an endpoint is added to the ring, the subsets of most hash keys stay the same.
 func (p *pick) oneOf(size int) *Endpoint {
 	var found [maxSubset]*Endpoint
 	r, n := p.state.ring, 0

@@ -95,8 +95,8 @@ func (p *pick) byClient() *Endpoint {
 			return e
 		}
 		if slices.Contains(p.tried, e) {
-			// The endpoint failed only for this request, so keep the client's entry: its next request goes to this
-			// endpoint again.
+			// The endpoint failed only for this request, so do not assign another endpoint to the client: its next
+			// request goes to this endpoint again.
 			return p.byPolicy()
 		}
 	}
@@ -218,7 +218,8 @@ func (p *pick) scan(first int) *Endpoint {
 	return nil
 }
 
-// two returns two random endpoints that may be used, which are different if possible. Either result may be nil.
+// The method two returns two random endpoints among the endpoints that may be used. They are different if possible.
+// Either result may be nil.
 func (p *pick) two() (*Endpoint, *Endpoint) {
 	list := p.state.endpoints
 	if !p.health && !p.slow && len(p.tried) == 0 && len(list) > 1 {

@@ -18,8 +18,8 @@ import (
 // maxKey is the maximum length in bytes of the key in a session cookie. The keys that we create have at most 32 bytes.
 const maxKey = 64
 
-// label returns the name of an endpoint in session cookies. If address is empty, it returns the tag, which identifies
-// the backend in session cookies.
+// label returns the string that identifies an endpoint of a backend in session cookies. If address is empty, it returns
+// the tag, which identifies the backend itself.
 func label(backend, address string) string {
 	sum := sha256.Sum256([]byte(backend + "\x00" + address))
 	return hex.EncodeToString(sum[:16])

@@ -14,8 +14,8 @@ import (
 // with consistent hashing each endpoint uses more than 1 KB of memory.
 const MaxPerNamespace = 50_000
 
-// quota counts the endpoints of a namespace. has maps the ID of each backend to the number of its endpoints that are
-// used. left maps it to the number of its endpoints that are not used because of the limit.
+// quota counts the endpoints in a namespace, by the ID of their backend: the field has contains the numbers of
+// endpoints that are used, and the field left contains the numbers of endpoints that are not used because of the limit.
 type quota struct {
 	total     int
 	has, left map[string]int

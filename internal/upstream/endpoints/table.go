@@ -151,14 +151,14 @@ func (t *Table) judge(id, address string) reach.Reason {
 	return ""
 }
 
-// Refused returns the endpoints of a backend to which connections are not allowed.
+// Refused returns the endpoints of a backend that are not used because connections to their addresses are not allowed.
 func (t *Table) Refused(id string) []Refused {
 	t.setting.Lock()
 	defer t.setting.Unlock()
 	return t.refused[id]
 }
 
-// AllRefused returns the endpoints of all backends to which connections are not allowed, by backend ID.
+// AllRefused is like Refused, for all backends. The map key is the ID of the backend.
 func (t *Table) AllRefused() map[string][]Refused {
 	t.setting.Lock()
 	defer t.setting.Unlock()

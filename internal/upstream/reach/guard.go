@@ -74,7 +74,7 @@ type Guard struct {
 	policy atomic.Pointer[Policy]
 	own    atomic.Pointer[listened]
 	// public contains the addresses in own at which this process serves clients. clients holds the IDs of the backends
-	// that may have these addresses.
+	// whose endpoints may have these addresses.
 	public  atomic.Pointer[listened]
 	clients sync.Map
 	// names holds the IDs of the backends whose endpoints come from a DNS name.

@@ -92,9 +92,9 @@ type name struct {
 	waiting []string
 }
 
-// turn is an element in the queue of one namespace for a name that must be looked up. A name that is used in several
-// namespaces is in several queues. It is looked up as soon as it reaches the front of one of them, so that the other
-// namespaces cannot delay the lookup.
+// turn is a name that waits for its lookup in the queue of one namespace. A name that several namespaces use waits in
+// several queues, and is looked up as soon as it reaches the front of one of them. So the other namespaces cannot delay
+// the lookup.
 type turn struct {
 	*name
 	namespace string

@@ -19,7 +19,7 @@ const (
 // DNS clients wait this long for a response.
 const drainIdle = 5 * time.Second
 
-// finished enters the phase that another goroutine has requested. It returns true if the loop of Run must end.
+// finished switches to the phase that another goroutine has requested. It returns true if the loop of Run must end.
 func (f *Forwarder) finished() bool {
 	if f.phase = phase(f.requested.Load()); f.phase == draining {
 		select {

@@ -63,7 +63,8 @@ type Forwarder struct {
 	drains, closed chan struct{}
 
 	sessions sessions
-	// bySocket maps the file descriptor of a socket to the session that uses the socket for its endpoint.
+	// bySocket maps the file descriptor of each socket that is connected to an endpoint to the session that uses the
+	// socket.
 	bySocket map[int32]*session
 	batch    *batch
 	// queued holds the sessions that have received requests in the current batch of datagrams.

@@ -137,7 +137,7 @@ func (d *destination) address(m *message, c *control) {
 // isGSO reports whether the message with the index i is a GSO message, which contains more than one datagram.
 func (o *outgoing) isGSO(i int) bool { return o.loads[i].datagrams > 1 }
 
-// total returns the number of datagrams and bytes in the messages with indexes from ≤ i < to.
+// total returns the number and the total size of the datagrams in o.messages[from:to].
 func (o *outgoing) total(from, to int) (sum load) {
 	for i := from; i < to; i++ {
 		sum.add(o.loads[i])

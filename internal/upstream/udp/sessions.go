@@ -30,7 +30,7 @@ type key struct {
 	local  netip.Addr
 }
 
-// session consists of one client of a port and the endpoint that was chosen for it.
+// session is the state for one client of a UDP port, with the endpoint that was chosen for it.
 type session struct {
 	key key
 	// share is the budget from which the file descriptor of the session was taken.
