@@ -54,13 +54,13 @@ var reasons = [failures]string{
 	"no_descriptors", "loop", "internal",
 }
 
-// quiet is the minimum time between two log messages about the same kind of failure on a port, because clients can
-// cause such failures as often as they like.
+// quiet is the minimum time between two log messages about the same kind of failure on a port. Clients can cause such
+// failures as often as they like, and would otherwise flood the log.
 const quiet = 10 * time.Second
 
-// account holds the metrics of one port, or of the TLS passthrough connections of an HTTPS port. It stays the same if
-// the handlers of the port are replaced. If the port is closed, the account is kept as long as connections of the port
-// remain, and is used again if the port is opened in this time.
+// account holds the metrics of one port, or of the TLS passthrough connections of an HTTPS port. A change of the port's
+// handlers does not reset the metrics. After the port is closed, its account is kept until its last connection has
+// ended. If the port is opened again before that, it continues to use the same account.
 type account struct {
 	protocol, port string
 	// users is the number of ports that use the account, including closed ports that still have open connections. It is
@@ -192,8 +192,8 @@ func (a *account) collect(to chan<- prometheus.Metric) {
 	}
 	if a.protocol == string(ir.UDP) {
 		collectTraffic(&a.traffic, send)
-		// Send only this failure: collectTraffic has already sent the other failures of a UDP port, which are counted
-		// per datagram.
+		// Send only the internal errors: collectTraffic has already sent the other failures of a UDP port, which are
+		// counted per datagram.
 		send(failuresTotal, prometheus.CounterValue, float64(a.failed[internalError].Load()), reasons[internalError])
 		return
 	}

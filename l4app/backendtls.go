@@ -50,8 +50,8 @@ func (s *secured) contents() *trust.Contents {
 	return s.authority.Contents()
 }
 
-// nothing is used in place of the contents of a Secret if no Secret is configured: the endpoint's certificate is not
-// verified, and no client certificate is sent.
+// The value nothing replaces the contents of a Secret if no Secret is configured. The endpoint's certificate is then
+// not verified, and no client certificate is sent.
 var nothing = new(trust.Contents)
 
 func (s *secured) now() *secretTLS {

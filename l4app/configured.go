@@ -12,12 +12,11 @@ import (
 	"github.com/k8singress/k8singress/internal/process/netaddr"
 )
 
-// takenBy returns the addresses that the servers of a Caddy configuration use. All apps of the configuration must be
-// provisioned before, because provisioning can change their servers. It does not matter whether the apps have been
-// started.
+// takenBy returns the addresses on which the servers of a Caddy configuration listen. All apps of the configuration
+// must have been provisioned, because provisioning can change their servers. They need not have been started.
 func takenBy(ctx caddy.Context) []netaddr.Taken {
 	var all []netaddr.Taken
-	// Ignore an error: it means that the app is not configured, so it uses no addresses.
+	// Ignore an error: it means that the HTTP app is not configured, so the app uses no addresses.
 	if app, err := ctx.AppIfConfigured("http"); err == nil {
 		servers := app.(*caddyhttp.App).Servers
 		for _, name := range slices.Sorted(maps.Keys(servers)) {
@@ -40,7 +39,7 @@ func takenBy(ctx caddy.Context) []netaddr.Taken {
 func appendTaken(all []netaddr.Taken, server string, texts []string, http3 bool) []netaddr.Taken {
 	replacer := caddy.NewReplacer()
 	for _, text := range texts {
-		// Skip invalid addresses, because the server itself returns an error for them.
+		// Skip invalid addresses. The server that is configured with such an address reports the error itself.
 		address, err := caddy.ParseNetworkAddress(replacer.ReplaceAll(text, ""))
 		if err != nil {
 			continue
@@ -55,8 +54,8 @@ func appendTaken(all []netaddr.Taken, server string, texts []string, http3 bool)
 	return all
 }
 
-// Check returns an error if the address is already used by a server of the Caddy configuration or by an open port. If
-// code outside of Ports wants to listen on an address, it must call Check first, on the goroutine that changes the
+// Check returns an error if the address is already used by a server of the Caddy configuration or by an open TCP or UDP
+// port. Code outside of this package must call Check before it listens on an address, on the goroutine that changes the
 // ports.
 func (p *Ports) Check(address caddy.NetworkAddress) error {
 	if err := p.check([]string{address.String()}); err != nil {
@@ -79,9 +78,8 @@ func (p *Ports) Check(address caddy.NetworkAddress) error {
 	return nil
 }
 
-// check returns an error if a server of the Caddy configuration uses one of the addresses. Without this check, Caddy
-// would let the server and the port share the address without an error, and each of them would get a part of the
-// connections.
+// check returns an error if a server of the Caddy configuration uses one of the addresses. Caddy itself would return no
+// error: the server and the port would share the address, and each of them would get some of the connections.
 func (p *Ports) check(addresses []string) error {
 	for _, text := range addresses {
 		address, err := caddy.ParseNetworkAddress(text)

@@ -28,7 +28,8 @@ const (
 	triesTimeout = 600 * time.Second
 )
 
-// attempt connects one client to an endpoint: it tries endpoints of a backend until one of them accepts the connection.
+// attempt connects one client to an endpoint of a backend: it tries one endpoint after the other until one of them
+// accepts the connection.
 type attempt struct {
 	handler *Handler
 	to      *balancer.Backend
@@ -92,8 +93,8 @@ func (a *attempt) connect(ctx context.Context, address string) (net.Conn, error)
 	if err != nil {
 		return nil, err
 	}
-	// Add our own address of the connection to outgoing before sending anything: if the connection leads back to one of
-	// our ports, the port then detects the loop.
+	// Store the local address of the connection in outgoing before sending anything. If the connection leads back to a
+	// port of this process, the port recognizes the address and detects the loop.
 	local := addressOf(conn.LocalAddr())
 	a.handler.outgoing.Add(local)
 	ready, err := a.greet(ctx, conn, deadline)
@@ -121,9 +122,9 @@ func (a *attempt) greet(ctx context.Context, conn net.Conn, deadline time.Time) 
 	return a.handler.secured.speak(ctx, conn)
 }
 
-// open opens a TCP connection to an endpoint, if the guard allows connections to its address. It disables TCP
-// keep-alive, because the watch of the port already closes idle connections, and thus also connections to endpoints
-// that have disappeared.
+// open opens a TCP connection to an endpoint. It returns an error if the controller must not connect to the endpoint's
+// address. TCP keep-alive is disabled: a connection to an endpoint that has disappeared is idle, and the port already
+// closes idle connections.
 func (a *attempt) open(ctx context.Context, address string, deadline time.Time) (net.Conn, error) {
 	return a.handler.guard.Dial(ctx, net.Dialer{Deadline: deadline, KeepAlive: -1}, a.to.ID(), address)
 }

@@ -49,8 +49,8 @@ type Handler struct {
 	share     *budget.Share
 	workers   *workerPool
 	watch     *watch
-	// ends is a context that is cancelled to end all connections, including connections for which an endpoint is still
-	// being searched.
+	// ends is a context that is cancelled to end all connections of the port, including connections for which the
+	// handler is still looking for an endpoint.
 	ends context.Context //nolint:containedctx // a connection has no context of its own
 	log  *zap.Logger
 }
@@ -134,8 +134,8 @@ func (h *Handler) pass(cx *layer4.Connection, to *balancer.Backend) error {
 	local := addressOf(backend.LocalAddr())
 	defer h.outgoing.Remove(local)
 	l := &link{client: client, backend: sideOf(backend), endpoint: choice.Endpoint}
-	// Close both the client's and the endpoint's socket. When the client has sent everything, no goroutine reads from
-	// the client's socket any more, so no goroutine would notice that only this socket was closed.
+	// Close both sockets, because closing only the client's socket may have no effect: after the client has sent all of
+	// its data, the only running goroutine waits for data from the endpoint.
 	defer panics.AfterContext(h.ends, "l4app/link", l.close)()
 	h.watch.add(l)
 	begin := time.Now()
@@ -146,8 +146,8 @@ func (h *Handler) pass(cx *layer4.Connection, to *balancer.Backend) error {
 	return nil
 }
 
-// unreachable logs and counts that no endpoint could be reached for a connection. It does nothing if the search was
-// stopped because the connection had to end.
+// unreachable logs and counts that no endpoint could be reached for a connection. It does nothing if no more endpoints
+// were tried because the connection had to end.
 func (h *Handler) unreachable(cx *layer4.Connection, to *balancer.Backend, err error) error {
 	if h.ends.Err() != nil {
 		return nil
@@ -157,8 +157,8 @@ func (h *Handler) unreachable(cx *layer4.Connection, to *balancer.Backend, err e
 	return nil
 }
 
-// ended is called when a connection has ended. It updates the metrics and logs failures. err is the error that has
-// ended the connection, or nil.
+// ended is called when a forwarded connection has ended. It updates the metrics and logs failures. err is the error
+// that ended the connection, or nil.
 func (h *Handler) ended(cx *layer4.Connection, to *balancer.Backend, l *link, took time.Duration, err error) {
 	switch {
 	case errors.Is(err, errIdle):

@@ -21,7 +21,7 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/reach"
 )
 
-// Passage forwards the TLS connections of another server to endpoints, without terminating TLS. The other server has
+// Passage forwards TLS connections to endpoints without terminating TLS (TLS passthrough). The HTTPS server has already
 // accepted the connections and read the ClientHello.
 type Passage struct {
 	account *account
@@ -34,14 +34,16 @@ type Passage struct {
 	budget   *budget.Budget
 	outgoing *loops.Sockets
 	guard    *reach.Guard
-	// newest holds the policy of the latest connection, and the watch that closes idle connections with this policy.
+	// newest holds the policy of the latest connection, together with the watch that closes idle connections according
+	// to this policy.
 	newest atomic.Pointer[conditions]
 }
 
-// Passage returns a Passage for connections that another server accepts at the address at. The Passage calls policy for
-// each new connection; open connections keep their policy. It counts the connections in the metrics of a port with the
-// port number of this address. These metrics are never deleted, because connections may still be open when the listener
-// is closed, and the next listener on the port must continue the counters. A Passage is safe for concurrent use.
+// Passage returns a Passage for connections that another server accepts on the address at. For each new connection, the
+// Passage calls policy to get the timeouts and limits; open connections keep theirs. The connections are counted in the
+// metrics of the port with the same port number. These metrics are never deleted, because connections may still be open
+// when the listener is closed, and the next listener on the port must continue the counters. A Passage is safe for
+// concurrent use.
 func (p *Ports) Passage(at net.Addr, policy func() ir.StreamPolicy, log *zap.Logger) *Passage {
 	name := at.Network() + "/" + portOf(at)
 	return &Passage{
@@ -51,7 +53,7 @@ func (p *Ports) Passage(at net.Addr, policy func() ir.StreamPolicy, log *zap.Log
 	}
 }
 
-// portOf returns the port number of a TCP address, for use in metrics. For any other address, it returns the whole
+// portOf returns the port number of a TCP address, for metrics. For any other type of address, it returns the whole
 // address.
 func portOf(at net.Addr) string {
 	if tcp, ok := at.(*net.TCPAddr); ok {
@@ -64,14 +66,15 @@ func portOf(at net.Addr) string {
 // ClientHello that is too long.
 func (p *Passage) CountNoClientHello() { p.account.fail(noClientHello) }
 
-// conditions holds a policy, and the watch that closes idle connections with this policy. Connections share the same
-// conditions as long as the policy does not change.
+// conditions holds a policy, and the watch that closes idle connections according to this policy. All connections share
+// the same conditions until the policy changes.
 type conditions struct {
 	policy ir.StreamPolicy
 	watch  watch
 }
 
-// The function now returns the conditions for a new connection: the current policy and its watch.
+// The function now returns the conditions for a new connection: the current policy and the watch for connections with
+// this policy.
 func (p *Passage) now() *conditions {
 	policy, newest := p.policy(), p.newest.Load()
 	if newest == nil || newest.policy != policy {
@@ -94,8 +97,8 @@ type Passed struct {
 	End context.CancelFunc
 }
 
-// Take returns a Passed for a connection. The caller must call the method Pass of the result, which forwards the
-// connection to an endpoint of the backend to. ahead holds the bytes that were already read from the connection.
+// Take prepares the forwarding of conn to an endpoint of a backend (the parameter to). The caller must then call the
+// method Pass of the result. ahead holds the bytes that were already read from conn.
 func (p *Passage) Take(conn net.Conn, ahead []byte, to *balancer.Backend) *Passed {
 	cx := layer4.WrapConnection(conn, ahead, p.log)
 	ends, end := context.WithCancel(cx.Context)

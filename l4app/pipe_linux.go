@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// spliced is the maximum number of bytes to move with one splice call, and also the size to request for a pipe. If
-	// an unprivileged process has created 64 pipes of this size, further pipes are smaller.
+	// spliced is the maximum number of bytes to move with one splice call. It is also the requested size of a pipe. For
+	// an unprivileged process, Linux limits this size: after 64 pipes of this size, further pipes are smaller.
 	spliced = 1 << 20
 	// idlePipes is the maximum number of idle pipes that are kept for reuse. Each pipe uses two file descriptors.
 	idlePipes = 64
@@ -27,8 +27,8 @@ type pipe struct{ in, out int }
 var pipes = make(chan pipe, idlePipes)
 
 // pipeShare limits the file descriptors of pipes. They are counted separately from the file descriptors of connections,
-// because a client that does not read occupies a pipe. If no pipe is available, bytes are copied without a pipe
-// instead.
+// because a client that does not read keeps a pipe in use. If no pipe is available, the bytes are copied without a
+// pipe.
 var pipeShare = sync.OnceValue(func() *budget.Share { return budget.Pipes.Budget().Share("", "") })
 
 // perPipe is the number of file descriptors per pipe.
@@ -80,9 +80,9 @@ type splicer struct {
 	readable, writable func(uintptr) bool
 }
 
-// splice moves bytes from one connection to another within the kernel, until the end of the source from. After each
-// write, it calls note with the number of bytes. If it returns errors.ErrUnsupported, it has not lost any bytes, and
-// the caller must copy the remaining bytes itself.
+// splice moves bytes from one connection to another within the kernel, until EOF. After each write, it calls note with
+// the number of bytes written. It returns errors.ErrUnsupported if the kernel cannot move the bytes. No bytes are lost
+// in this case, and the caller must copy the remaining bytes itself.
 func splice(to, from *net.TCPConn, note func(int)) error {
 	source, err := from.SyscallConn()
 	if err != nil {
@@ -115,7 +115,7 @@ func (s *splicer) step() error {
 			err = s.err
 		}
 		if err != nil {
-			// Do not reuse the pipe: the bytes in it would be sent on another connection.
+			// Do not reuse the pipe: it still contains bytes, which would be sent on another connection.
 			s.pipe.close()
 			return writeClosedError{err}
 		}
@@ -141,8 +141,8 @@ func (s *splicer) fill(socket uintptr) bool {
 		s.err = nil
 		return false
 	case errors.Is(err, syscall.EINVAL), errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.EPERM):
-		// The kernel cannot splice from this type of socket, or this process is not allowed to use splice. The caller
-		// copies the bytes instead.
+		// The kernel cannot splice from this type of socket, or this process is not allowed to use splice. Let the
+		// caller copy the bytes instead.
 		s.err = errors.ErrUnsupported
 	}
 	return true

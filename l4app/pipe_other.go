@@ -7,5 +7,5 @@ import (
 	"net"
 )
 
-// splice always returns errors.ErrUnsupported on this operating system, so the caller copies the bytes.
+// splice always returns errors.ErrUnsupported on this operating system, so that the caller copies the bytes itself.
 func splice(*net.TCPConn, *net.TCPConn, func(int)) error { return errors.ErrUnsupported }

@@ -30,13 +30,14 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/udp"
 )
 
-// chain is a provisioned caddy-l4 server: the handlers for the connections of a port, without the listeners. This
+// chain is a provisioned caddy-l4 server without its listeners: the handlers for the connections of a port. This
 // package opens the listeners itself, because caddy-l4 does not track open connections and cannot replace the handlers
-// of a listener. For UDP, caddy-l4 also truncates datagrams, and keeps its clients after the socket was closed.
+// of a listener. For UDP, caddy-l4 also truncates datagrams, and keeps the sessions of clients after the socket was
+// closed.
 type chain struct {
 	log       *zap.Logger
 	addresses []string
-	// udp holds the settings of a UDP port. For a TCP port, udp is nil, and handler is set instead.
+	// udp holds the settings of a UDP port. It is nil for a TCP port, for which handler is set instead.
 	udp         *udp.Settings
 	handler     layer4.Handler
 	cancel      context.CancelFunc
@@ -51,8 +52,8 @@ type chain struct {
 	outgoing       *loops.Sockets
 }
 
-// newChain provisions a caddy-l4 server. Its handlers get the data of the port, such as its metrics, from the scope of.
-// They also store the maximum number of connections in the scope.
+// newChain provisions a caddy-l4 server. The scope gives the handlers access to the data of the port, such as its
+// metrics. The handlers store the maximum number of connections in the scope.
 func newChain(ctx caddy.Context, server json.RawMessage, of *scope) (*chain, error) {
 	var s layer4.Server
 	if err := caddy.StrictUnmarshalJSON(server, &s); err != nil {
@@ -83,8 +84,8 @@ func newChain(ctx caddy.Context, server json.RawMessage, of *scope) (*chain, err
 	return c, nil
 }
 
-// provision returns a single handler that runs the routes of a caddy-l4 server. If there is only one route, and it has
-// no matchers, the handler calls the handlers of this route directly. This is the case for all ports that Render
+// provision returns one handler that runs all routes of a caddy-l4 server. If there is only one route, and it has no
+// matchers, the returned handler calls the handlers of this route directly. This is the case for all ports that Render
 // returns.
 func provision(ctx caddy.Context, s *layer4.Server, log *zap.Logger) (layer4.Handler, error) {
 	unhandled := layer4.HandlerFunc(func(*layer4.Connection) error { return nil })
@@ -140,7 +141,7 @@ func (c *chain) serve(conn net.Conn, account *account, n *logRecord) {
 	}
 }
 
-// port is an open port, with listeners on the addresses of its chain. The chain, which contains the handlers, can be
+// port is an open port, with listeners on the addresses of its chain. The chain contains the handlers, and can be
 // replaced by another chain with the same addresses.
 type port struct {
 	// wanted is the definition of the port in the configuration. It may only be used by the methods of Ports.
@@ -155,12 +156,12 @@ type port struct {
 	forwarders []*udp.Forwarder
 	// serving tracks the goroutines that accept connections, forward datagrams, or serve connections.
 	serving panics.Group
-	// gone is closed when this port is closed. back is closed when a new port with the same name has been opened after
-	// that.
+	// gone is closed when this port is closed. back is closed when, after that, a new port with the same name is
+	// opened.
 	gone, back chan struct{}
 	// name is the name of the port. successor is the port that was opened with the same name after this port had been
-	// closed. waiting is the number of replaced chains of this port, and of earlier ports with this name, that still
-	// have connections. These fields may only be used by the methods of Ports.
+	// closed. waiting is the number of replaced chains, of this port and of earlier ports with this name, that still
+	// have open connections. These fields may only be used by the methods of Ports.
 	name      string
 	successor *port
 	waiting   int
@@ -205,8 +206,8 @@ func openPort(ctx caddy.Context, c *chain, of *scope) (*port, error) {
 	return p, nil
 }
 
-// bind listens on an address. It uses Caddy for this, which supports privileged ports. Caddy shares an address without
-// an error if the other process allows it, so bind first checks that no other process uses the address.
+// bind listens on an address. It uses Caddy's listeners, which support privileged ports. Two processes can share an
+// address without an error if both of them allow it, so bind first checks that no other process uses the address.
 func bind(ctx caddy.Context, address string) ([]any, error) {
 	parsed, err := caddy.ParseNetworkAddress(address)
 	if err != nil {
@@ -222,8 +223,8 @@ func bind(ctx caddy.Context, address string) ([]any, error) {
 	return sockets, nil
 }
 
-// close closes the listeners, so that new clients are rejected. Open connections and the sessions of a UDP port
-// continue. The forwarders of a UDP port count as connections of the chain until their last session has ended.
+// close closes the listeners, so that new clients are rejected. Open connections and UDP sessions continue. Each
+// forwarder of a UDP port counts as a connection of the chain until its last session has ended.
 func (p *port) close() {
 	close(p.gone)
 	for _, listener := range p.listeners {
@@ -238,7 +239,8 @@ func (p *port) close() {
 	}
 }
 
-// free makes the addresses of a closed port available again. For a UDP port, this ends the remaining sessions.
+// free makes the addresses of a closed port available to other listeners again. For a UDP port, this ends the remaining
+// sessions.
 func (p *port) free() {
 	for _, f := range p.forwarders {
 		_ = f.Close()
@@ -263,7 +265,7 @@ func (p *port) accept(listener net.Listener) {
 			})
 			continue
 		}
-		// Try again, because some errors are temporary, for example if the process has no more file descriptors.
+		// Retry, because some errors are temporary, for example if the process has no file descriptors left.
 		if !p.pauses(err, pause) {
 			return
 		}
@@ -291,7 +293,8 @@ func (p *port) handle(conn net.Conn) {
 	defer conn.Close()
 	c := p.chain.Load()
 	for !c.connections.add(conn) {
-		// The connection was not added, because the chain was replaced in the meantime, or because the port was closed.
+		// The chain rejects new connections. If it was replaced in the meantime, use the new chain. Otherwise the port
+		// was closed.
 		next := p.chain.Load()
 		if next == c {
 			return
@@ -329,7 +332,7 @@ func peerOf(conn net.Conn) netip.AddrPort {
 	return addressOf(conn.RemoteAddr())
 }
 
-// admit takes the file descriptors for a connection from share. It returns false if too few are left, or if this
+// admit takes the file descriptors for a new connection from share. It returns false if too few are left, or if this
 // process itself has opened the connection, which would be a loop. The caller must then close the connection.
 func (a *account) admit(log *zap.Logger, conn net.Conn, share *budget.Share, own *loops.Sockets) bool {
 	if own.Has(peerOf(conn)) {
@@ -379,8 +382,8 @@ func (c *connections) remove(conn io.Closer) {
 	c.end()
 }
 
-// refuse makes the method add reject new connections from now on. It returns a channel that is closed when the last
-// open connection has ended. It must be called only once.
+// refuse makes the method add reject all further connections. It returns a channel that is closed when the last open
+// connection has ended. It must be called only once.
 func (c *connections) refuse() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -394,7 +397,7 @@ func (c *connections) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for conn := range c.open {
-		// Ignore the error: the goroutine that reads from the connection notices that it was closed.
+		// Ignore the error: the connection may already be closed.
 		_ = conn.Close()
 	}
 }
@@ -411,8 +414,8 @@ type Tables struct {
 	Endpoints    *endpoints.Table
 	Certificates *certs.Store
 	Trust        *trust.Store
-	// Budget limits how many file descriptors all ports and TLS passthrough may use together. If it is nil,
-	// budget.Streams is used.
+	// Budget limits the number of file descriptors that all ports and all TLS passthrough connections may use together.
+	// If it is nil, budget.Streams is used.
 	Budget *budget.Budget
 	// AccessLog returns the current access log for connections. If the function or its result is nil, connections are
 	// not logged.
@@ -426,8 +429,8 @@ type scope struct {
 	account *account
 	log     *zap.Logger
 	workers *workerPool
-	// share counts and limits the file descriptors of the port. outgoing holds the local addresses of our own
-	// connections to endpoints that use the protocol of the port, to detect loops.
+	// share counts and limits the file descriptors of the port. outgoing holds the local addresses of this process's
+	// connections to endpoints, for the protocol of the port. It is used to detect loops.
 	share    *budget.Share
 	outgoing *loops.Sockets
 	// maxConnections is the maximum number of open connections of the port; zero means no limit. A handler sets it in

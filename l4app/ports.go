@@ -28,8 +28,8 @@ import (
 // ingress-nginx's default for worker-shutdown-timeout.
 const drainTime = 240 * time.Second
 
-// Refusal describes that a port could not be opened, or was closed, because of an error. For example, another server
-// may already use its address.
+// Refusal describes a port that could not be opened or had to be closed, for example because another server uses its
+// address.
 type Refusal struct {
 	// Name is the name of the port in the configuration, such as "tcp/5432".
 	Name string
@@ -47,8 +47,8 @@ type Ports struct {
 	accounts *accounts
 	workers  workerPool
 	budget   *budget.Budget
-	// tcp and udp hold the local addresses of our own connections to endpoints, for each protocol. They are used to
-	// detect loops.
+	// tcp and udp hold the local addresses of this process's connections to endpoints, for each protocol. They are used
+	// to detect loops.
 	tcp, udp loops.Sockets
 	// drain is how long connections may continue after their port was closed or their endpoint was removed, in
 	// nanoseconds.
@@ -57,7 +57,7 @@ type Ports struct {
 	// mu guards open, leaving and left. left is true after Refuse was called: no more ports may then be opened.
 	mu   sync.Mutex
 	open map[string]*port
-	// leaving holds the closed ports that still have open connections.
+	// leaving holds the closed ports that still have open connections, by name.
 	leaving map[string]*port
 	left    bool
 	// outlasts is true when the process is ending. Close then does nothing, because Drain closes the ports later.
@@ -65,7 +65,8 @@ type Ports struct {
 	refused  map[string]*document.Port
 	// taken holds the listen addresses of the servers in the Caddy configuration.
 	taken []netaddr.Taken
-	// running tracks closed ports, and replaced handlers of ports, until their last connection has ended.
+	// running tracks the goroutines that wait until the last connection of a closed port, or of a replaced handler
+	// chain, has ended.
 	running panics.Group
 	// closing is closed to close all remaining connections immediately.
 	closing chan struct{}
@@ -125,7 +126,7 @@ func (p *Ports) Adopt(ctx caddy.Context) []Refusal {
 // nil is closed. The Caddy modules of the ports are provisioned with ctx, which must stay valid as long as the ports
 // are open.
 //
-// If the addresses of a changed port stay the same, its listeners stay open: new connections get the new handlers, and
+// If the addresses of a changed port stay the same, its listeners stay open: new connections use the new handlers, and
 // open connections keep the old handlers. The connections of a closed port may continue for the drain time. Update
 // returns the ports that could not be opened because of an error from Caddy or the operating system. If such a port was
 // open before, it is closed. All other changes take effect.
@@ -146,8 +147,8 @@ func (p *Ports) Update(ctx caddy.Context, changes map[string]*document.Port) []R
 	return refusals
 }
 
-// Retry tries again to open the ports that Update or Adopt has returned because of an error. It returns the ports that
-// still cannot be opened.
+// Retry tries again to open the ports that Update or Adopt has returned as refused. It returns the ports that still
+// cannot be opened.
 func (p *Ports) Retry(ctx caddy.Context) []Refusal {
 	again := p.refused
 	p.refused = map[string]*document.Port{}
@@ -200,7 +201,7 @@ func (p *Ports) set(ctx caddy.Context, name string, wanted *document.Port) error
 	}
 	var c *chain
 	var err error
-	// Recover from panics of Caddy modules, so that a panic prevents only this port from being opened.
+	// Recover from panics of Caddy modules, so that a panic affects only this port.
 	if caught := panics.Try(func() { c, err = newChain(ctx, wanted.Server, of) }); caught != nil {
 		err = fmt.Errorf("provisioning it panicked: %w", caught)
 	}
@@ -233,8 +234,8 @@ func (p *Ports) set(ctx caddy.Context, name string, wanted *document.Port) error
 	return nil
 }
 
-// outgoing returns the local addresses of our own connections to endpoints that use the same protocol as the port. name
-// is the name of the port.
+// outgoing returns the local addresses of this process's connections to endpoints, for the protocol of a port. name is
+// the name of the port, such as "tcp/5432".
 func (p *Ports) outgoing(name string) *loops.Sockets {
 	if strings.HasPrefix(name, string(ir.UDP)+"/") {
 		return &p.udp
@@ -309,8 +310,8 @@ func (p *Ports) leavingPorts() map[string]*port {
 	return maps.Clone(p.leaving)
 }
 
-// The method clear makes the addresses of a port available again, if the port was closed and still has connections.
-// name is the name of the port.
+// The method clear makes the addresses of the port with the given name available again, if this port was closed and
+// still has connections.
 func (p *Ports) clear(name string) {
 	p.mu.Lock()
 	gone := p.leaving[name]
@@ -320,8 +321,9 @@ func (p *Ports) clear(name string) {
 	}
 }
 
-// chainEnded is called when the last connection of a replaced chain has ended. The chain belonged to the port of, or to
-// an earlier port with the same name. When there are no more such chains, a closed port is removed from p.leaving.
+// chainEnded is called when the last connection of a replaced or closed handler chain has ended. The parameter is the
+// port to which the chain belonged, or a later port with the same name. When a closed port has no such chain left, it
+// is removed from p.leaving.
 func (p *Ports) chainEnded(of *port) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -333,9 +335,9 @@ func (p *Ports) chainEnded(of *port) {
 	}
 }
 
-// retire makes a chain of handlers reject new connections. When its last connection has ended, the chain is cancelled.
-// The remaining connections are closed when the drain time has passed after the port was closed, unless the port is
-// opened again before. All connections are closed when p.closing is closed.
+// retire makes a handler chain reject new connections. When its last connection has ended, the chain's context is
+// cancelled. If the port is closed, the remaining connections are closed after the drain time, unless the port is
+// opened again before. When p.closing is closed, they are closed at once.
 func (p *Ports) retire(of *port, c *chain) {
 	ended := c.connections.refuse()
 	of.waiting++

@@ -15,9 +15,9 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// greeting returns the PROXY protocol header for a client's connection, which is sent to the endpoint. It returns nil
-// if version is empty. If the client's address is IPv4 and the server's address is IPv6, or vice versa, both are
-// written as IPv6 addresses.
+// greeting returns the PROXY protocol header for a client's connection, which is sent to the endpoint before any other
+// data. It returns nil if version is empty. If the client's address is IPv4 and the server's address is IPv6, or vice
+// versa, both are written as IPv6 addresses.
 func greeting(version ir.ProxyVersion, cx *layer4.Connection) ([]byte, error) {
 	if version == "" {
 		return nil, nil

@@ -19,7 +19,8 @@ import (
 var (
 	errIdle = errors.New("no data was transferred for the idle timeout")
 	errGone = errors.New("the endpoint was removed, and the drain time has passed")
-	// errPortClosed is the reason for closing a connection of a closed port. It is also used for TLS passthrough.
+	// errPortClosed is the error for a connection that was closed because its port, or the host of a TLS passthrough
+	// connection, was removed.
 	errPortClosed = errors.New(
 		"the port or the TLS passthrough was removed, and the drain time has passed")
 )
@@ -29,11 +30,11 @@ var (
 type link struct {
 	client, backend side
 	endpoint        *balancer.Endpoint
-	// up is the number of bytes sent to the endpoint, and down is the number of bytes sent to the client. The watch of
-	// the port compares them with earlier values to detect idle connections.
+	// up is the number of bytes sent to the endpoint, and down is the number of bytes sent to the client. To detect
+	// idle connections, the watch of the port checks whether these numbers have changed.
 	up, down atomic.Uint64
-	// cause is the reason why this process has closed the link. It is nil if this process has not closed the link, but
-	// the client or the endpoint has.
+	// cause is the reason why this process has closed the link. It is nil if the link is open, or if the client or the
+	// endpoint has closed it.
 	cause atomic.Pointer[error]
 
 	// The following fields are guarded by watch.mu.
@@ -42,9 +43,9 @@ type link struct {
 	goneSince time.Time
 }
 
-// carry copies bytes in both directions until the client and the endpoint have sent everything. When one of them has
-// sent everything, the connection to the other is closed for writing, but the other may continue to send. ahead holds
-// the bytes that were already read from the client.
+// carry copies bytes in both directions until both the client and the endpoint have sent all of their data. When the
+// first of them has sent all of its data, the other connection is closed for writing, so that the peer there sees EOF
+// but can still send. ahead holds the bytes that were already read from the client.
 func (l *link) carry(ahead []byte, by *workerPool) error {
 	if len(ahead) > 0 {
 		if _, err := l.backend.Write(ahead); err != nil {
@@ -75,7 +76,7 @@ func (l *link) copyBack() (err error) {
 	return err
 }
 
-// writeClosedError wraps a write error of a connection. The error means that the peer no longer accepts data.
+// writeClosedError wraps a write error on a connection. It means that the peer no longer accepts data.
 type writeClosedError struct{ error }
 
 func (e writeClosedError) Unwrap() error { return e.error }
@@ -99,7 +100,7 @@ func (l *link) copyOneWay(to, from side, count *atomic.Uint64) error {
 	return err
 }
 
-// The method end closes the link. cause is the reason for closing it, which the first call stores.
+// The method end closes the link. It stores cause as the reason, unless an earlier call has already stored a reason.
 func (l *link) end(cause error) {
 	l.cause.CompareAndSwap(nil, &cause)
 	l.close()
@@ -107,8 +108,8 @@ func (l *link) end(cause error) {
 
 func (l *link) close() { _, _ = l.client.socket.Close(), l.backend.socket.Close() }
 
-// move copies bytes until the end of the source from. After each write, it calls note with the number of bytes. If both
-// connections are TCP sockets, the kernel moves the bytes without copying them into this process.
+// move copies bytes from one connection to another until EOF. After each write, it calls note with the number of bytes
+// written. If both connections are TCP sockets, the kernel moves the bytes without copying them into this process.
 func move(to, from net.Conn, note func(int)) error {
 	destination, plain := to.(*net.TCPConn)
 	if source, ok := from.(*net.TCPConn); ok && plain {
@@ -122,7 +123,7 @@ func move(to, from net.Conn, note func(int)) error {
 	return err
 }
 
-// copyWith is like the function move, but always copies the bytes through buffer.
+// copyWith is like the function move, but always copies the bytes into this process, through buffer.
 func copyWith(buffer []byte, to, from net.Conn, note func(int)) error {
 	for {
 		n, err := from.Read(buffer)
@@ -154,9 +155,9 @@ type side struct {
 
 func sideOf(conn net.Conn) side { return side{conn, socketOf(conn)} }
 
-// clientOf returns the client's side of a link. It also returns the bytes that were already read from the client by a
-// caddy-l4 matcher, or together with a PROXY protocol header. If there is no other layer, such as TLS, above the
-// socket, the side is the socket itself, so that the kernel can move the bytes.
+// clientOf returns the client's side of a link. It also returns the bytes that were already read from the client, by a
+// caddy-l4 matcher or together with a PROXY protocol header. If there is no layer such as TLS above the socket, the
+// side is the socket itself, so that the kernel can move the bytes.
 func clientOf(cx *layer4.Connection) (side, []byte, error) {
 	ahead := make([]byte, len(cx.MatchingBytes()))
 	if _, err := io.ReadFull(cx, ahead); err != nil {

@@ -1,6 +1,6 @@
-// Package l4app serves TCP and UDP ports. It converts the definition of a port (an ir.StreamRoute) to a caddy-l4
-// server. It opens and closes ports without affecting other ports. It also contains the caddy-l4 handler that forwards
-// connections to the endpoints of a backend.
+// Package l4app serves TCP and UDP ports. It converts the definition of a port (an ir.StreamRoute) to the configuration
+// of a caddy-l4 server. It opens and closes ports without affecting other ports. It also contains the caddy-l4 handler
+// that forwards connections to the endpoints of a backend.
 package l4app
 
 import (
@@ -21,8 +21,8 @@ const (
 	datagramIdle = time.Minute
 )
 
-// Render returns the configuration of the port for a stream route. The port listens on the addresses in bind, or on all
-// addresses if bind is empty.
+// Render returns the configuration of the port for a TCP or UDP route. The port listens on the addresses in bind, or on
+// all addresses if bind is empty.
 //
 // If the route requires a PROXY protocol header, connections without a header are rejected, because their client's real
 // address is unknown.

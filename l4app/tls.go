@@ -69,7 +69,7 @@ func (h *TLS) Handle(cx *layer4.Connection, next layer4.Handler) error {
 	secure := tls.Server(cx, h.config)
 	if err := secure.HandshakeContext(cx.Context); err != nil {
 		if errors.Is(err, io.EOF) {
-			// Load balancers check the port by opening a connection without sending any data.
+			// This is not an error: load balancers check the port by opening a connection without sending any data.
 			return nil
 		}
 		h.account.warn(h.log, noHandshake, "closing a connection: the TLS handshake failed",
@@ -79,14 +79,15 @@ func (h *TLS) Handle(cx *layer4.Connection, next layer4.Handler) error {
 	if err := cx.SetDeadline(time.Time{}); err != nil {
 		return err
 	}
-	// Do not pass the bytes that cx has buffered to the next handler, because they are encrypted.
+	// Create the connection without the bytes that cx has buffered: they are encrypted, and the next handler must not
+	// read them.
 	inner := layer4.WrapConnection(secure, nil, cx.Logger)
 	recordOf(cx).attach(inner)
 	return next.Handle(inner)
 }
 
-// configFor returns the TLS configuration for a handshake; nil means the default configuration. It returns an error if
-// there is no certificate. This cannot be left to GetCertificate, which is not called for resumed sessions.
+// configFor returns the TLS configuration for a handshake, or nil for the default configuration. It returns an error if
+// there is no certificate. GetCertificate could not do this, because crypto/tls does not call it for resumed sessions.
 func (h *TLS) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	if _, err := h.certificate(hello); err != nil || len(hello.SupportedProtos) != 1 {
 		return nil, err

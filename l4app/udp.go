@@ -22,8 +22,8 @@ var errOneHandler = errors.New(
 	"a UDP port must have exactly one route, without matchers and with the handler k8singress only: for anything " +
 		"else, configure a server of the layer4 app in Caddy")
 
-// udpSettings provisions the handler of a UDP port, and converts its settings for package udp. It does not run the
-// caddy-l4 server, which would create a connection for each client.
+// udpSettings provisions the handler of a UDP port, and converts its settings for package udp. The caddy-l4 server
+// itself is not used, because it would create a connection for each client.
 func udpSettings(ctx caddy.Context, s *layer4.Server, log *zap.Logger) (*udp.Settings, error) {
 	if len(s.Routes) != 1 || len(s.Routes[0].MatcherSetsRaw) > 0 || len(s.Routes[0].HandlersRaw) != 1 {
 		return nil, errOneHandler

@@ -8,20 +8,23 @@ import (
 )
 
 const (
-	// minTick and maxTick limit the interval between two checks of the connections of a port, which is one eighth of
-	// the idle timeout. Because of the maximum, it is noticed soon that an endpoint was removed.
+	// The connections of a port are checked after every eighth of its idle timeout, but at intervals of at least
+	// minTick and at most maxTick. Because of maxTick, the removal of an endpoint is noticed soon even if the idle
+	// timeout is long.
 	minTick = 5 * time.Millisecond
 	maxTick = 5 * time.Second
 )
 
-// watch closes idle connections of a port. If the endpoint of a connection was removed and the drain time has passed
-// since then, the connection is closed after a shorter idle time. A busy connection may continue, because its endpoint
-// may still work: an endpoint is also removed while its pod is running but not ready. watch checks all connections
-// periodically, which costs less than a timer for each connection. While there are no connections, no timer is running.
+// watch closes the idle connections of a port. Once the endpoint of a connection has been removed for the drain time,
+// the connection is also closed if it has been idle for the drain time. A busy connection continues, because its
+// endpoint may still work: an endpoint is also removed while its pod is running but not ready. All connections are
+// checked periodically, which costs less than a timer for each connection. While there are no connections, no timer is
+// running.
 type watch struct {
 	// idle is the time without traffic after which a connection is closed.
 	idle time.Duration
-	// drain returns the drain time: how long a connection may be idle after its endpoint was removed.
+	// drain returns the drain time: how long a connection may continue after its endpoint was removed, even if it is
+	// idle.
 	drain   func() time.Duration
 	account *account
 
@@ -32,7 +35,8 @@ type watch struct {
 
 func (w *watch) tick() time.Duration { return min(max(w.idle/8, minTick), maxTick) }
 
-// add starts watching a link. The caller must call remove when the link has ended.
+// add starts watching a client's connection and its connection to an endpoint. The caller must call remove when the
+// link has ended.
 func (w *watch) add(l *link) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// workerPool runs functions on goroutines, which it reuses. A new goroutine has a small stack, which is enlarged
-// several times until it is large enough to serve a connection. For a short connection, this would take a tenth of the
+// workerPool runs functions on goroutines that it reuses. A new goroutine has a small stack, which Go has to enlarge
+// several times before it is large enough to serve a connection. For a short connection, this would take a tenth of the
 // total time.
 type workerPool struct {
 	mu     sync.Mutex
