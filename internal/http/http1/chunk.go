@@ -9,11 +9,11 @@ import (
 const (
 	// maxSizeDigits is the maximum number of hexadecimal digits of a chunk size. It prevents an integer overflow.
 	maxSizeDigits = 15
-	// maxOverhead is the maximum overhead of a chunked body in bytes; Decoder.endLine defines it. maxTrailers is the
+	// maxOverhead is the maximum overhead of a chunked body in bytes, as counted by Decoder.endLine. maxTrailers is the
 	// maximum size of the trailer section in bytes.
 	maxOverhead = 16 << 10
 	maxTrailers = 8 << 10
-	// normalLine is the maximum length in bytes of a chunk's size line that does not count as overhead.
+	// normalLine is the length in bytes up to which the size line of a chunk does not count as overhead.
 	normalLine = 16
 )
 
@@ -35,15 +35,15 @@ const (
 // Decoder decodes a body with Transfer-Encoding: chunked. The zero value is ready to use.
 type Decoder struct {
 	state chunkState
-	// digits is the number of digits of the current chunk size that have been read. left is the number of bytes left in
-	// the current chunk.
+	// digits is the number of hexadecimal digits of the current chunk size that have been read so far. left is the
+	// number of bytes left in the current chunk.
 	digits   uint8
 	left     int64
 	line     int
 	overhead int64
 	// total is the size in bytes of all chunks so far. limit is the maximum of total, or 0 if there is no limit.
 	total, limit int64
-	// trailers buffers the trailer section until it is complete. Then it is parsed into fields.
+	// trailers buffers the trailer section until it is complete. It is then parsed, and the result is stored in fields.
 	trailers []byte
 	fields   message.Fields
 }
@@ -52,10 +52,10 @@ type Decoder struct {
 // returns an error as soon as it has decoded the size of the chunk.
 func (d *Decoder) Limit(limit int64) { d.limit = limit }
 
-// Next decodes a part of the chunked body. in contains the bytes that were received. Next returns the first decoded
-// data, which is a subslice of in, and the number of bytes of in that were consumed. The caller must pass the rest of
-// in to the next call. done is true at the end of the body: the rest of in then belongs to the next message. Errors are
-// of type *Error. After an error, Next must not be called again.
+// Next decodes the next part of a chunked body. Its argument contains the bytes that were received. It returns the
+// first decoded data, which is a part of the argument, and the number of bytes that were consumed. The caller must pass
+// the remaining bytes to the next call. done is true at the end of the body: the remaining bytes then belong to the
+// next message. Errors are of type *Error. After an error, Next must not be called again.
 func (d *Decoder) Next(in []byte) (data []byte, consumed int, done bool, err error) {
 	for i := 0; ; {
 		switch {
@@ -91,15 +91,15 @@ func (d *Decoder) Ahead() int64 {
 	return d.left
 }
 
-// Took tells the Decoder that n bytes of chunk data were read without it.
+// Took must be called after the caller has read n bytes of chunk data directly from the connection.
 func (d *Decoder) Took(n int) {
 	if d.left -= int64(n); d.left == 0 {
 		d.state = chunkCR
 	}
 }
 
-// Return tells the Decoder that the caller could not process the last n bytes of data. The caller must pass these bytes
-// to Next again.
+// Return undoes the decoding of the last n bytes of data, which the caller could not process. The caller must pass
+// these bytes to Next again.
 func (d *Decoder) Return(n int) {
 	if n > 0 {
 		d.left += int64(n)
@@ -107,7 +107,7 @@ func (d *Decoder) Return(n int) {
 	}
 }
 
-// step decodes one byte that is not chunk data.
+// step decodes one byte that is not chunk data, such as a digit of a chunk size.
 func (d *Decoder) step(c byte) error {
 	switch d.state {
 	case chunkCR:
@@ -145,8 +145,8 @@ func (d *Decoder) addDigit(value uint8) error {
 	return nil
 }
 
-// extend decodes a byte of a size line after the chunk size. The byte may belong to white space, a chunk extension or
-// the end of the line. Chunk extensions are ignored.
+// extend decodes a byte of a size line that follows the chunk size: white space, a chunk extension, or the end of the
+// line. Chunk extensions are ignored.
 func (d *Decoder) extend(c byte) error {
 	switch {
 	case c == '\r':
@@ -167,9 +167,9 @@ func (d *Decoder) extend(c byte) error {
 	return nil
 }
 
-// endLine decodes the LF at the end of a size line. It returns an error if the overhead of the body is too large: the
-// number of bytes by which size lines exceed normalLine, minus twice the number of data bytes. Otherwise a body of
-// one-byte chunks with long extensions would cause much work for little data.
+// endLine decodes the LF at the end of a size line. It returns an error if the overhead of the body is too large. The
+// overhead grows by the bytes of each size line beyond normalLine, and shrinks by two bytes for each byte of data.
+// Without this limit, a body of one-byte chunks with long extensions would cause much work for little data.
 func (d *Decoder) endLine(c byte) error {
 	if c != '\n' {
 		return errChunkLine

@@ -6,8 +6,8 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// maxNominations is the maximum number of field names that a message may list in its Connection fields. There is a
-// limit because all header fields are searched for each of these names.
+// maxNominations is the maximum number of field names that a message may list in its Connection fields. It is limited
+// because all header fields are searched for each of these names.
 const maxNominations = 32
 
 // framing collects the values of the header fields that describe the length of the body and the connection.
@@ -89,8 +89,8 @@ func parseLength(digits string) (int64, error) {
 	return length, nil
 }
 
-// request returns how the end of the request body is found, and the length of the body in bytes, or -1 if it is not
-// known. minor is the minor HTTP version.
+// request determines how the end of a request body is found. It also returns the length of the body in bytes, or -1 if
+// the length is not known. minor is the minor HTTP version.
 func (f *framing) request(minor uint8) (Framing, int64, error) {
 	switch {
 	case f.codings == 0 && f.lengths == 0:
@@ -129,8 +129,8 @@ func (f *framing) requestCoding(minor uint8) error {
 }
 
 // removeNominated removes the fields that the message lists in its Connection fields, because they are hop-by-hop. It
-// keeps fields for whose kind spare returns true. Otherwise a client could remove fields that describe the length of
-// the body, or fields with which a trusted proxy describes the client.
+// keeps fields for whose kind the function spare returns true. Otherwise a client could remove fields that describe the
+// length of the body, or fields with which a trusted proxy describes the client.
 func removeNominated(fields *message.Fields, spare func(message.Kind) bool) error {
 	var names [maxNominations]message.Field
 	nominated := names[:0]

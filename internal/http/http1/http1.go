@@ -24,8 +24,8 @@ const (
 // Error is the reason why an HTTP message was rejected. Each reason has a single *Error, so that errors can be compared
 // with ==.
 type Error struct {
-	// Status is the HTTP status of the response if a client sent the invalid message. It is not used for messages from
-	// endpoints.
+	// Status is the HTTP status with which an invalid message from a client is answered. It is not used for messages
+	// from endpoints.
 	Status int
 	// Reason describes the error in a short form with hyphens instead of spaces. It is sent to the client.
 	Reason string

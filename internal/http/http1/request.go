@@ -16,10 +16,10 @@ type RequestHead struct {
 	Expects bool
 }
 
-// Parse parses head, which Scanner.Find has returned, and stores the result in r and h. It keeps r.Conn and r.Names,
-// and reuses the memory of r.Fields. The caller may reuse head, because Parse copies it. Parse drops fields that are
-// listed in Connection, and fields whose names r.Names does not allow. Errors are of type *Error. After an error, r
-// contains the parts that were parsed before the error, for logging.
+// Parse parses a request head that Scanner.Find has returned, and stores the result in r and h. It keeps r.Conn and
+// r.Names, and reuses the memory of r.Fields. The caller may reuse head, because Parse copies it. Fields that are
+// listed in Connection, and fields whose names r.Names does not allow, are dropped. Errors are of type *Error. After an
+// error, r contains the parts that were parsed before the error, for logging.
 func (h *RequestHead) Parse(head []byte, r *message.Request) error {
 	*h = RequestHead{}
 	*r = message.Request{Fields: r.Fields[:0], Conn: r.Conn, Names: r.Names, Major: 1}
@@ -106,7 +106,7 @@ func readRequestFields(l *lines, r *message.Request, f *framing, h *RequestHead)
 		case !r.Names.Allows(kind):
 			continue
 		case kind == message.Expect:
-			// Reject several Expect fields. They form a list, and lists are not supported.
+			// Reject several Expect fields: together they form a list, and lists are not supported.
 			expectations++
 			if h.Expects = strings.EqualFold(field.Value, "100-continue"); expectations > 1 || !h.Expects &&
 				field.Value != "" {

@@ -16,10 +16,10 @@ type ResponseHead struct {
 	KeepAlive bool
 }
 
-// Parse parses head, which Scanner.Find has returned, and stores the result in a and h. method is the method of the
-// request. Parse reuses the memory of a.Fields and a.Trailers. The caller may reuse head, because Parse copies it.
-// Parse drops fields about the connection or the framing, and fields that are listed in Connection. However, it keeps
-// Connection and Upgrade for status 101, because the client needs them. Errors are of type *Error.
+// Parse parses a response head that Scanner.Find has returned, and stores the result in a and h. method is the method
+// of the request. Parse reuses the memory of a.Fields and a.Trailers. The caller may reuse head, because Parse copies
+// it. Fields about the connection or the length of the body, and fields that are listed in Connection, are dropped.
+// However, Connection and Upgrade are kept for status 101, because the client needs them. Errors are of type *Error.
 //
 // Responses are parsed less strictly than requests: a line may end with LF instead of CRLF, as in nginx and net/http,
 // because this does not allow response splitting. Folded lines, spaces before a colon and control characters are
@@ -67,7 +67,7 @@ func (l *lines) statusLine(a *message.Response) (uint8, error) {
 	if l.at = code + 3; a.Status < 100 || l.at < len(b) && b[l.at] != ' ' && b[l.at] != '\r' && b[l.at] != '\n' {
 		return 0, errStatusLine
 	}
-	// Skip the reason phrase, which is not used. The line must end after it.
+	// Skip the reason phrase, which is not used. It must be followed by the end of the line.
 	if l.at = skipText(b, l.at); !l.end() {
 		return 0, errStatusLine
 	}
@@ -94,9 +94,8 @@ func (l *lines) responseFields(a *message.Response, f *framing) error {
 }
 
 // frame determines how the end of the response body is found. Some old servers send both Content-Length and
-// "Transfer-Encoding: chunked"; such a body is decoded as chunks, as in net/http. Parse sets KeepAlive to false for
-// such a response, and for a chunked HTTP/1.0 response, so that none of its bytes can be taken for the response to
-// another request.
+// "Transfer-Encoding: chunked"; such a body is decoded as chunks, as in net/http. Parse then sets KeepAlive to false,
+// as for a chunked HTTP/1.0 response, so that no further bytes can be taken for the response to another request.
 func (h *ResponseHead) frame(f *framing, method string, a *message.Response) error {
 	a.Length = -1
 	switch {

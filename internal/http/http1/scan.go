@@ -107,7 +107,7 @@ func skipText(b []byte, i int) int {
 		for i+8 <= len(b) {
 			word := binary.LittleEndian.Uint64(b[i:])
 			del := word ^ 0x7f*ones
-			// The lowest bit that is set in found belongs to the first control character.
+			// The lowest set bit of found belongs to the first control character.
 			if found := ((word-0x20*ones)&^word | (del-ones)&^del) & highs; found != 0 {
 				i += bits.TrailingZeros64(found) / 8
 				break
@@ -142,12 +142,12 @@ func skipGraphic(b []byte, i int) int {
 }
 
 // lines parses a message head line by line. bytes and text both contain the head. Field names and values are substrings
-// of text, so that they need no memory of their own.
+// of text, so that no memory is allocated for them.
 type lines struct {
 	bytes []byte
 	text  string
 	at    int
-	// bare is true if lines may end with LF instead of CRLF.
+	// bare is true if lines may end with LF alone instead of CRLF.
 	bare bool
 }
 
@@ -195,8 +195,8 @@ func (l *lines) field(f *message.Field) (bool, error) {
 	return true, nil
 }
 
-// badName returns the error for a header field whose name is not followed by a colon. i is the index of the byte after
-// the name.
+// badName returns the error to report for a header field whose name is not followed by a colon. i is the index of the
+// byte after the name.
 func (l *lines) badName(i int) error {
 	space := i < len(l.bytes) && (l.bytes[i] == ' ' || l.bytes[i] == '\t')
 	switch {

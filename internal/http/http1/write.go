@@ -8,9 +8,9 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// AppendField appends a header field to buf. It returns an error if the name is not valid, or if the value contains a
-// control character such as a line break; the returned buffer is then the same as buf. All fields that come from
-// received messages are written with this function.
+// AppendField appends a header field to buf. It returns an error, and buf unchanged, if the name is not valid or if the
+// value contains a control character such as a line break. All fields that come from received messages are written with
+// this function.
 func AppendField(buf []byte, name, value string) ([]byte, error) {
 	start := len(buf)
 	if !isToken(name) {
@@ -25,8 +25,8 @@ func AppendField(buf []byte, name, value string) ([]byte, error) {
 	return append(buf, '\r', '\n'), nil
 }
 
-// appendFields appends header fields to buf, except fields about the connection and the framing, which the caller
-// writes itself.
+// appendFields appends header fields to buf. It skips fields about the connection and the length of the body, which the
+// caller writes itself.
 func appendFields(buf []byte, fields message.Fields) (_ []byte, err error) {
 	for i := range fields {
 		if fields[i].Kind.Hop() {
@@ -39,8 +39,8 @@ func appendFields(buf []byte, fields message.Fields) (_ []byte, err error) {
 	return buf, nil
 }
 
-// RequestLine holds the parts of a request head that are not header fields, or that determine the fields about the
-// connection and the framing.
+// RequestLine describes a request head, except for most of its header fields: it contains the parts of the request
+// line, and the values that determine the fields about the connection and the length of the body.
 type RequestLine struct {
 	Method, Target, Host string
 	// Framing and Length describe the body. Length is in bytes.
@@ -54,9 +54,9 @@ type RequestLine struct {
 	Close bool
 }
 
-// AppendRequestHead appends the head of a request to buf. lists contains the header fields. Fields about the connection
-// and the framing are not copied from lists, because l determines them. If AppendRequestHead returns an error, the
-// returned buffer is the same as buf.
+// AppendRequestHead appends the head of a request to buf. lists contains the header fields; fields about the connection
+// and the length of the body are skipped and written as defined by l instead. If AppendRequestHead returns an error,
+// the returned buffer is the same as buf.
 func AppendRequestHead(buf []byte, l *RequestLine, lists ...message.Fields) (_ []byte, err error) {
 	start := len(buf)
 	if !isToken(l.Method) || l.Target == "" {
@@ -90,7 +90,7 @@ func (l *RequestLine) appendConnection(buf []byte) ([]byte, error) {
 	case l.Framing == Sized:
 		buf = appendLength(buf, l.Length)
 	case l.Method == "POST" || l.Method == "PUT" || l.Method == "PATCH":
-		// Write "Content-Length: 0", because some servers require a length for these methods.
+		// Write "Content-Length: 0", because some servers require a Content-Length for these methods.
 		buf = appendLength(buf, 0)
 	}
 	switch {
@@ -121,8 +121,8 @@ type ResponseOptions struct {
 	HTTP10 bool
 	// Chunked is true if the body is sent in chunks. Otherwise Content-Length is written, if the length is known.
 	Chunked bool
-	// Date is the value of the Date field, which is added if the response has no Date field. Empty adds no field, as
-	// for interim responses.
+	// Date is the value of the Date field to add if the response has no Date field. If it is empty, no field is added,
+	// as for interim responses.
 	Date string
 }
 
@@ -180,7 +180,7 @@ func appendFraming(buf []byte, a *message.Response, o *ResponseOptions) ([]byte,
 	return AppendField(buf, "Trailer", strings.Join(a.Trailers, ", "))
 }
 
-// statusLines maps each status that has a standard reason phrase to the first line of the response.
+// statusLines contains the first line of a response for each status that has a standard reason phrase.
 var statusLines = func() (all [600]string) {
 	for status := range all {
 		if text := http.StatusText(status); text != "" {
