@@ -9,8 +9,8 @@ import (
 type Field struct {
 	// Name is the name as it was sent. Value has no surrounding white space.
 	Name, Value string
-	// Kind identifies well-known names. It is determined once, when the field is read, so that later code does not have
-	// to compare names.
+	// Kind identifies the field if its name is well-known. It is determined once, when the field is read, so that later
+	// code does not have to compare names.
 	Kind Kind
 }
 
@@ -134,15 +134,15 @@ func (f *Fields) RemoveKind(kind Kind) {
 	*f = slices.DeleteFunc(*f, func(field Field) bool { return field.Kind == kind })
 }
 
-// Allowed removes the fields whose names must not be forwarded according to names, and returns the remaining fields. It
-// modifies f.
+// Allowed removes the fields whose names must not be forwarded, according to the argument, and returns the remaining
+// fields. It modifies f.
 func (f Fields) Allowed(names Names) Fields {
 	return slices.DeleteFunc(f, func(field Field) bool { return !names.Allows(field.Kind) })
 }
 
-// TrailerFields removes all fields that are not allowed in trailers: fields for routing, authentication, framing or
-// controls are only valid in the header (RFC 9110 6.5.1). It returns the remaining fields, which are of kind Other. It
-// modifies f.
+// TrailerFields removes all fields that are not allowed in trailers, and returns the remaining fields. Fields for
+// routing, authentication, message framing and so on are only valid in the header (RFC 9110 6.5.1), so only fields of
+// the kind Other remain. It modifies f.
 func (f Fields) TrailerFields() Fields {
 	return slices.DeleteFunc(f, func(field Field) bool { return field.Kind != Other })
 }
@@ -156,7 +156,7 @@ type Changes struct {
 	// Each field in Default is added if the response has no field of the same kind.
 	Default []Field
 	// If ByAddHeader is true, the changes apply only to responses with the status codes to which nginx's directive
-	// add_header applies. These are most successful responses and redirects, but no errors.
+	// add_header applies: most successful responses and redirects, but not errors.
 	ByAddHeader bool
 }
 

@@ -25,10 +25,10 @@ type httpWriter struct {
 	bodiless bool
 	isHead   bool
 	// canClose is true if the response may have the field "Connection: close". HTTP/2 has no such field, but Go's
-	// HTTP/2 server then sends a GOAWAY frame instead.
+	// HTTP/2 server sends a GOAWAY frame for it.
 	canClose bool
-	// unread is true if the rest of the request body will not be read. An HTTP/1 connection must then be closed after
-	// the response.
+	// unread is true if the rest of the request body will not be read. For HTTP/1, the connection must then be closed
+	// after the response.
 	unread  atomic.Bool
 	aborted bool
 	sent    int64
@@ -43,9 +43,9 @@ type HTTPWriter interface {
 	Aborted() bool
 }
 
-// NewHTTPWriter returns a Writer for the response to r that writes to w. Fields that are already in the header of w are
-// written before the fields of the response. If w already has a Strict-Transport-Security field, this field of the
-// response is dropped.
+// NewHTTPWriter returns a Writer that writes the response to r with net/http, to w. Header fields that w already
+// contains are written before the fields of the response. If w already contains a Strict-Transport-Security field, the
+// response's own field is dropped.
 func NewHTTPWriter(w http.ResponseWriter, r *http.Request) HTTPWriter {
 	return &httpWriter{w: w, interim: r.ProtoAtLeast(1, 1), isHead: r.Method == http.MethodHead,
 		canClose: r.ProtoMajor < 3, http1: r.ProtoMajor == 1}
@@ -67,11 +67,11 @@ func (h *httpWriter) EndBody() {
 
 // Interim writes an interim response with only the given fields. These fields are not repeated in the final response.
 //
-// Interim sets the key Content-Length, without values, because of a data race in Go's HTTP/2 server: the server encodes
-// the header map on another goroutine. If the client resets the stream, the server does not wait for this goroutine,
-// and the call of clear would crash the process. If the map has the key Content-Length, the server encodes a copy of
-// the map without this key instead. The HTTP/1 and HTTP/3 servers encode the map before WriteHeader returns, and ignore
-// a key without values.
+// Interim sets the key Content-Length, without values, because of a data race in Go's HTTP/2 server. This server
+// encodes the header map on another goroutine. If the client resets the stream, the server does not wait for that
+// goroutine, and the call of clear below would crash the process. If the map has the key Content-Length, the server
+// encodes a copy of the map without this key instead. The HTTP/1 and HTTP/3 servers encode the map before WriteHeader
+// returns, and ignore a key without values.
 func (h *httpWriter) Interim(status int, fields Fields) error {
 	if !h.interim || h.started {
 		return nil
@@ -103,8 +103,9 @@ func (h *httpWriter) put(fields Fields) {
 	}
 }
 
-// Head sets Content-Length from the length of the response. If the response has no Content-Type, net/http would guess a
-// type. Head prevents this, because browsers would run scripts in content that is sent as HTML.
+// Head writes the head of the response, with a Content-Length if the length is known. If the response has no
+// Content-Type, net/http would guess one from the body. Head prevents this, because browsers would run scripts in
+// content that is sent as HTML.
 func (h *httpWriter) Head(a *Response) error {
 	h.put(a.Fields)
 	header := h.w.Header()
@@ -152,13 +153,13 @@ func (h *httpWriter) ReadFrom(source io.Reader) (int64, error) {
 
 func (h *httpWriter) Flush() error { return http.NewResponseController(h.w).Flush() }
 
-// Trailer writes trailer fields, whether or not they were announced.
+// Trailer writes trailer fields, even if they were not announced.
 func (h *httpWriter) Trailer(fields Fields) error {
 	if len(fields) == 0 || h.bodiless {
 		return nil
 	}
-	// Flush the body first. Otherwise net/http would send a short body with a Content-Length, and could then send no
-	// trailer fields.
+	// Flush the body first. Otherwise net/http would send a short body with a Content-Length, and could not send
+	// trailer fields after it.
 	if err := h.Flush(); err != nil {
 		return err
 	}
@@ -193,8 +194,8 @@ type switched struct {
 	ahead *bufio.Reader
 }
 
-// Read returns the bytes in ahead first, and then reads directly from the connection. It does not read through
-// net/http's buffer, because net/http would cancel the request after a read timeout.
+// Read returns the bytes in ahead first, and then reads directly from the connection. It bypasses net/http's buffer,
+// because net/http would cancel the request after a read timeout.
 func (s *switched) Read(b []byte) (int, error) {
 	if n := s.ahead.Buffered(); n > 0 {
 		return s.ahead.Read(b[:min(len(b), n)])

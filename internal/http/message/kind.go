@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Kind identifies a header field by its name: either one well-known name, or a class of other names.
+// Kind identifies a header field by its name: most kinds stand for one well-known name, the others for a class of
+// names.
 type Kind uint8
 
 // The kinds of fields.
@@ -13,8 +14,8 @@ const (
 	// Other is the kind of all fields that are not handled specially.
 	Other Kind = iota
 
-	// Fields about the connection or the framing of the message. They are not forwarded; each outgoing message gets its
-	// own.
+	// Fields about the connection or the length of the body. They are not forwarded, because they are different for
+	// each connection.
 	Host
 	ContentLength
 	TransferEncoding
@@ -29,7 +30,7 @@ const (
 	Trailer
 	Expect
 
-	// Fields that a client could forge to impersonate someone else. They describe the client, or endpoints may trust
+	// Fields with which a client could impersonate another client. They describe the client, or endpoints may trust
 	// them because they usually come from a proxy or an authentication service.
 	XRequestID
 	XRealIP
@@ -50,7 +51,7 @@ const (
 	XOriginalMethod
 	XRewriteURL
 
-	// Fields that are read by this project and also forwarded.
+	// Fields that this project reads but also forwards.
 	Accept
 	Authorization
 	ContentType
@@ -61,10 +62,11 @@ const (
 	// SSLClient is the kind of all names with the prefix ssl-client-, which describe the client certificate to
 	// backends.
 	SSLClient
-	// Names with characters other than letters, digits and hyphens. Endpoints may confuse such a name with another
-	// name, so the fields are only forwarded if a Names value allows it, as in nginx and Caddy. Invalid is the kind of
-	// names that could be confused with a well-known name; they are never forwarded. Underscored is the kind of other
-	// names whose only additional characters are underscores. Odd is the kind of all remaining names.
+	// Kinds of names with characters other than letters, digits and hyphens. Endpoints may confuse such a name with
+	// another name, so fields with these names are only forwarded if the administrator allows it (see Names), as in
+	// nginx and Caddy. Invalid is the kind of names that could be confused with a well-known name; they are never
+	// forwarded. Underscored is the kind of other names whose only unusual characters are underscores. Odd is the kind
+	// of all remaining names.
 	Invalid
 	Underscored
 	Odd
@@ -107,11 +109,11 @@ func (k Kind) Name() string { return names[k] }
 // Field returns a header field of this kind with the given value.
 func (k Kind) Field(value string) Field { return Field{names[k], value, k} }
 
-// Hop reports whether fields of this kind are hop-by-hop fields (RFC 9110 7.6.1) or describe the framing of a message.
+// Hop reports whether fields of this kind are hop-by-hop fields (RFC 9110 7.6.1) or describe the length of the body.
 // They are never forwarded.
 func (k Kind) Hop() bool { return Host <= k && k <= Trailer }
 
-// Spoofable reports whether a client could impersonate someone else if fields of this kind were forwarded.
+// Spoofable reports whether a client could impersonate another client if its fields of this kind were forwarded.
 func (k Kind) Spoofable() bool { return XRequestID <= k && k <= XRewriteURL }
 
 // Removable reports whether a client may remove fields of this kind by listing them in the Connection field. It returns
@@ -119,8 +121,8 @@ func (k Kind) Spoofable() bool { return XRequestID <= k && k <= XRewriteURL }
 // which a trusted proxy describes the client.
 func (k Kind) Removable() bool { return k == Other || k == Underscored || k == Odd }
 
-// Mistakable reports whether endpoints may confuse the names of this kind with other names, because of unusual
-// characters.
+// Mistakable reports whether the names of this kind contain unusual characters, so that endpoints may confuse them with
+// other names.
 func (k Kind) Mistakable() bool { return Invalid <= k && k <= Odd }
 
 // Names defines which request header fields with unusual characters in their names are forwarded.
@@ -182,8 +184,8 @@ func KindOf(name string) Kind {
 }
 
 // mistakable returns the kind of a name that contains characters other than letters, digits and hyphens. It returns
-// Invalid if the name without these characters and hyphens is a well-known name, because some endpoints ignore or
-// replace these characters.
+// Invalid if the letters and digits of the name spell a well-known name, because some endpoints ignore or replace the
+// other characters.
 func mistakable(name string) Kind {
 	kind, word := Underscored, make([]byte, 0, maxName+1)
 	for i := range len(name) {

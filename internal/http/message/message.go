@@ -1,5 +1,5 @@
 // Package message represents HTTP requests and responses in a form that does not depend on the protocol version.
-// Matching, filters, load balancing and proxying use it. A request is created by the HTTP/1.1 server, using package
+// Matching, filters, load balancing and proxying use it. A Request is created by the HTTP/1.1 server with package
 // http1, or from an *http.Request (for HTTP/2, HTTP/3 and the administrator's own sites).
 package message
 
@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// Request is an HTTP request. It must only be used by the goroutine that serves the request. Its strings may be kept
-// after the request, because they are never part of a buffer that is reused. However, each string keeps all header
-// fields of its request in memory, so it should be cloned if it is kept for a long time.
+// Request is an HTTP request. It must only be used by the goroutine that serves the request. Its strings stay valid
+// after the request, because their memory is never reused. However, each string keeps all header fields of its request
+// in memory, so clone it before keeping it for a long time.
 type Request struct {
 	// Method is the method as the client sent it. It is case-sensitive.
 	Method string
@@ -30,8 +30,8 @@ type Request struct {
 	ForceQuery bool
 	// Fields are the header fields, except Host, in the order in which they were received.
 	Fields Fields
-	// Names defines which Fields with unusual characters in their names are kept. The server sets it before it reads
-	// the request.
+	// Names defines which fields with unusual characters in their names are kept in Fields. The server sets it before
+	// it reads the request.
 	Names Names
 	// Major and Minor are the HTTP version of the client.
 	Major, Minor uint8
@@ -42,7 +42,7 @@ type Request struct {
 	// Trailers returns the trailer fields. It must only be called after the body was read to its end. It is nil if the
 	// request has no trailer fields.
 	Trailers func() Fields
-	// LiftBodyTimeout removes the timeout for reads of the request body. It is called before the body is read, for
+	// LiftBodyTimeout removes the read timeout for the request body. It is called before the body is read, for
 	// protocols that stream in both directions, such as gRPC. It is nil if the timeout cannot be removed.
 	LiftBodyTimeout func()
 	// Conn describes the client connection. All requests on the connection share it.
@@ -64,14 +64,14 @@ type Conn struct {
 	// RemoteIP is the IP address in Remote as a string, and LocalPort the port in Local. They are formatted once per
 	// connection, because every request needs them. They are empty if the address is not valid.
 	RemoteIP, LocalPort string
-	// Listener is the port of the local socket if a listener with its own virtual hosts accepted the connection. It is
-	// zero for the ports of Caddy's HTTP servers. A PROXY protocol header does not change it. It is set before the
-	// first request.
+	// Listener is the local port of the connection if the connection was accepted by a listener with its own virtual
+	// hosts. It is zero for the ports of Caddy's HTTP servers. A PROXY protocol header does not change it. It is set
+	// before the first request.
 	Listener uint16
 }
 
-// NewConn returns a Conn with these addresses. It accepts addresses as the socket returns them: with a zone, or as
-// IPv4-mapped IPv6 addresses. state is nil without TLS.
+// NewConn returns a Conn with these addresses. The addresses may have an IPv6 zone, or be IPv4-mapped IPv6 addresses,
+// as sockets return them. state is nil without TLS.
 func NewConn(remote, local netip.AddrPort, state *tls.ConnectionState) *Conn {
 	c := &Conn{TLS: state, Remote: remote, Local: local}
 	if remote.IsValid() {
@@ -118,12 +118,12 @@ func (r *Request) Protocol() string {
 	return "HTTP/" + strconv.Itoa(int(r.Major)) + "." + strconv.Itoa(int(r.Minor))
 }
 
-// OutTarget returns the path and query to send to an endpoint. They include the changes that filters made.
+// OutTarget returns the path and query to send to an endpoint, including the changes that filters have made.
 func (r *Request) OutTarget() string {
 	if r.Query == "" && !r.ForceQuery {
 		return r.EscapedPath
 	}
-	// Avoid allocating a new string in the usual case that no filter has changed the target.
+	// If no filter has changed the target, return the original string instead of allocating a new one.
 	if rest, ok := strings.CutPrefix(r.Target, r.EscapedPath); ok && rest != "" && rest[0] == '?' &&
 		rest[1:] == r.Query {
 		return r.Target
@@ -131,7 +131,7 @@ func (r *Request) OutTarget() string {
 	return r.EscapedPath + "?" + r.Query
 }
 
-// MaxFields is the maximum number of header fields in a request. There is a limit because a Field may use ten times as
+// MaxFields is the maximum number of header fields in a request. It is limited because a Field may use ten times as
 // much memory as the bytes that the client sent for it.
 const MaxFields = 256
 
@@ -185,19 +185,19 @@ type Response struct {
 // Writer writes the response to one request. It is not safe for concurrent use, except EndBody. If the client
 // connection fails, methods return an error, and nothing more can be written.
 type Writer interface {
-	// Interim writes an interim response, such as 103 Early Hints. It may be called several times before Head. It does
-	// nothing if the client does not support interim responses.
+	// Interim writes an interim response (status 1xx), such as 103 Early Hints. It may be called several times before
+	// Head. It does nothing if the client does not support interim responses.
 	Interim(status int, fields Fields) error
 	// Head writes the status and the header fields of the response. It must be called once, before the body is written.
-	// The data may be buffered until the first part of the body or until Flush. If Head returns an error because the
-	// response is invalid, nothing was written and Head may be called again. A body that is written for a response to
-	// HEAD, or with the status 1xx, 204 or 304, is discarded.
+	// The data may be buffered until the first part of the body is written or Flush is called. If Head returns an error
+	// because the response is invalid, nothing was written and Head may be called again. If a response to HEAD or with
+	// the status 1xx, 204 or 304 has a body, the body is discarded.
 	Head(response *Response) error
 	// Write writes a part of the body. If the response has a Length, the body must have exactly that many bytes. If it
 	// is shorter, the response is aborted, so that the client notices the error.
 	Write(part []byte) (int, error)
-	// ReadFrom copies the body from source until EOF. It may be faster than Write, for example because the kernel can
-	// copy data between two plaintext TCP connections.
+	// ReadFrom copies the body from source until EOF. It may be faster than Write: the kernel can copy data between two
+	// TCP connections without TLS, for example.
 	ReadFrom(source io.Reader) (int64, error)
 	// Flush sends all buffered data.
 	Flush() error
@@ -207,10 +207,10 @@ type Writer interface {
 	// the returned connection.
 	Switch() (io.ReadWriteCloser, error)
 	// EndBody makes reads of the request body fail, including a read in progress. It is called if the rest of the body
-	// is not needed. The connection cannot be used for another request. EndBody may be called by any goroutine while
-	// the request is served.
+	// is not needed. The connection cannot be used for another request afterwards. EndBody may be called by any
+	// goroutine while the request is served.
 	EndBody()
-	// Abort ends the response early, so that the client notices that it is incomplete.
+	// Abort ends the response early, so that the client notices that the response is incomplete.
 	Abort()
 	// Started reports whether the head of the response was written.
 	Started() bool

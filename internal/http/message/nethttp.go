@@ -21,9 +21,9 @@ func (r *Request) FromHTTP(from *http.Request) {
 	}
 }
 
-// Update fills r again from a net/http request that Caddy handlers may have changed after FromHTTP. Unlike FromHTTP, it
-// keeps the fields that the client lists in the Connection field. Otherwise the client could remove fields that a
-// handler has set.
+// Update fills r again from a net/http request that Caddy handlers may have changed since FromHTTP was called. Unlike
+// FromHTTP, it keeps the fields that the client lists in the Connection field. Otherwise the client could remove fields
+// that a handler has set.
 func (r *Request) Update(from *http.Request) {
 	fields := r.Fields[:0]
 	*r = Request{
@@ -43,14 +43,14 @@ func (r *Request) Update(from *http.Request) {
 		r.Length = 0
 	}
 	if from.URL.Opaque == "" && r.Path != "*" && !strings.HasPrefix(r.Path, "/") {
-		// Add a slash, because a handler may have stripped it together with a prefix of the path.
+		// Add the leading slash, which a handler may have stripped together with a prefix of the path.
 		r.Path, r.EscapedPath = "/"+r.Path, "/"+r.EscapedPath
 	}
 	r.Fields = appendFields(fields, from.Header).Allowed(r.Names)
 }
 
-// nominated returns the names that are listed in Connection fields, if the client may remove fields with these names.
-// lists holds the values of the Connection fields.
+// nominated returns the field names that the client lists in its Connection fields, except names of fields that a
+// client must not remove. lists holds the values of the Connection fields.
 func nominated(lists []string) map[string]bool {
 	var named map[string]bool
 	for _, list := range lists {

@@ -87,7 +87,7 @@ const (
 	mergeAndResolve
 )
 
-// readers returns the ways to interpret the path that may have different results. The first reader leaves the path
+// readers returns the interpretations of a path that may lead to different results. The first one leaves the path
 // unchanged.
 func readers(escaped string) (all []reader) {
 	decodes, cuts := 0, []reader{{}}
@@ -121,8 +121,8 @@ func readers(escaped string) (all []reader) {
 	return all
 }
 
-// Readings returns the different results of all ways in which servers may interpret a path. escaped is the
-// percent-encoded path, as it is sent to an endpoint. ok is false if there are more than limit results. limit should be
+// Readings returns the distinct results of all ways in which servers may interpret a path. escaped is the
+// percent-encoded path, as it is sent to an endpoint. ok is false if there are more results than limit, which should be
 // high enough for all legitimate paths.
 func Readings(escaped string, limit int) (all []string, ok bool) {
 	seen := map[string]bool{}

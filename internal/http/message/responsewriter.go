@@ -19,7 +19,7 @@ type ResponseWriter struct {
 	head   func(*Response) error
 	w      Writer
 	header http.Header
-	// wrote is true after the handler has set the status, and sent after the response head was written. Until then,
+	// wrote is true after the handler has set the status. sent is true after the response head was written. Until then,
 	// buffered holds the start of the body.
 	wrote    bool
 	status   int
@@ -31,8 +31,8 @@ type ResponseWriter struct {
 // maxBuffered is the maximum size in bytes of a body that is buffered to determine its Content-Length, as in net/http.
 const maxBuffered = 2048
 
-// NewResponseWriter returns a ResponseWriter that writes to w, except the head of the response, which it passes to the
-// function head.
+// NewResponseWriter returns a ResponseWriter that writes to w. To write the head of the response, it calls the function
+// head instead of w.Head.
 func NewResponseWriter(w Writer, head func(*Response) error) *ResponseWriter {
 	return &ResponseWriter{head: head, w: w, header: http.Header{}}
 }
@@ -193,8 +193,7 @@ func (h *ResponseWriter) Finish() error {
 // Started reports whether the handler has started the response. The response may still be buffered.
 func (h *ResponseWriter) Started() bool { return h.wrote }
 
-// UnsentFields returns the header fields that a handler has set, for a handler that returned without writing a
-// response.
+// UnsentFields returns the header fields that a handler has set without writing a response.
 func (h *ResponseWriter) UnsentFields() Fields {
 	return slices.DeleteFunc(FieldsOf(h.header), func(f Field) bool { return f.Kind.Hop() || f.Kind == ContentType })
 }

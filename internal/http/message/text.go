@@ -9,8 +9,8 @@ type text struct{ bytes []byte }
 // spareCapacity is the spare capacity of text in bytes. It is enough for a request ID and an IP address.
 const spareCapacity = 80
 
-// SetHead copies the head of a request into a new string and returns it, so that the names and values of the request
-// can be substrings of it. It also allocates spare memory for Keep.
+// SetHead copies the head of a request into a new string and returns it, so that the names and values of the request's
+// header fields can be substrings of it. It also allocates spare memory for Keep.
 func (r *Request) SetHead(head []byte) string {
 	r.text.bytes = make([]byte, 0, len(head)+spareCapacity)
 	return r.Keep(head)
@@ -25,6 +25,6 @@ func (r *Request) Keep(b []byte) string {
 	}
 	r.text.bytes = append(r.text.bytes, b...)
 	// This is safe because the bytes of the string are never overwritten: later bytes are appended after them.
-	// strings.Builder does the same, but could not be reset together with the request.
+	// strings.Builder works in the same way, but could not be reset together with the request.
 	return unsafe.String(&r.text.bytes[begin], len(b))
 }
