@@ -16,14 +16,14 @@ import (
 type Log struct {
 	format *format[entry]
 	to     *File
-	// unknown is true if requests for hosts that are not in any Ingress are logged too.
+	// unknown is true if requests for hosts that are not in any Ingress are also logged.
 	unknown bool
 	skip    map[string]bool
 	skipAny []*pattern.Pattern
 }
 
-// New returns the access log for the given settings, or nil if the access log is disabled. Requests that match an entry
-// of of.Skip are not logged; an entry that is an invalid regular expression is ignored.
+// New returns the access log for the given settings, or nil if the access log is disabled. Requests that match an
+// element of the setting Skip are not logged; an element that is an invalid regular expression is ignored.
 func New(of *ir.AccessLog, files *Files) *Log {
 	if of.Off {
 		return nil

@@ -21,8 +21,7 @@ import (
 const (
 	// maxWaiting is the maximum total size, in bytes, of the lines that wait to be written to one file.
 	maxWaiting = 1 << 20
-	// batchDelay is how long lines are collected before a write, so that a busy file gets few writes and does not need
-	// a goroutine for each line.
+	// batchDelay is how long lines are collected before they are written, so that a busy file needs only few writes.
 	batchDelay = 5 * time.Millisecond
 	// fullBatch is the size, in bytes, at which the waiting lines are written without waiting for the rest of
 	// batchDelay.
@@ -89,7 +88,7 @@ func (f *Files) writing() bool {
 	return false
 }
 
-// File accepts lines from any goroutine, and writes them in its own goroutine.
+// File is a log file. It accepts lines from any goroutine, and writes them in its own goroutine.
 type File struct {
 	files *Files
 	path  string
@@ -149,7 +148,7 @@ func (f *File) run() {
 	}
 }
 
-// gather waits until the waiting lines reach fullBatch, but no longer than batchDelay.
+// gather waits until the size of the waiting lines reaches fullBatch, but no longer than batchDelay.
 func (f *File) gather() {
 	select {
 	case <-time.After(batchDelay):
@@ -175,8 +174,8 @@ func (f *File) put(lines []byte) error {
 	return err
 }
 
-// reopen opens the file if it is not open. After log rotation, when the path refers to another file, it opens the new
-// file.
+// reopen opens the file if it is not open. If the path refers to another file, as after log rotation, it opens this
+// file instead.
 func (f *File) reopen() error {
 	switch f.path {
 	case "", ir.LogStdout, "/dev/stdout":

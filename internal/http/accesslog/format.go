@@ -15,16 +15,17 @@ const DefaultFormat = `$remote_addr - $remote_user [$time_local] "$request" $sta
 	`[$proxy_alternative_upstream_name] $upstream_addr $upstream_response_length ` +
 	`$upstream_response_time $upstream_status $req_id`
 
-// format is a compiled log format. E is the type that describes what is logged: a request, or a connection. The format
-// alternates between literal text and functions that return the values of variables, and starts with literal text.
+// format is a compiled log format. E is the type of the logged event: a request or a connection. The format consists of
+// literal text and functions that return the values of variables. They alternate, and the first element is literal
+// text.
 type format[E any] struct {
 	texts  []string
 	values []func(*E) string
 	escape func(to []byte, value string) []byte
 }
 
-// newFormat compiles a log format. valueOf returns the function that returns a variable's value, or nil if the variable
-// is unknown. Unknown variables are replaced by the empty string.
+// newFormat compiles a log format. For the name of a variable, valueOf returns the function that computes the
+// variable's value, or nil if the variable is unknown. Unknown variables are replaced by the empty string.
 func newFormat[E any](text string, escape ir.LogEscape, valueOf func(name string) func(*E) string) *format[E] {
 	split := nginx.SplitTemplate(text)
 	f := &format[E]{texts: split.Texts, escape: escapes[escape]}
@@ -59,8 +60,8 @@ func (f *format[E]) append(line []byte, e *E) []byte {
 	return append(line, '\n')
 }
 
-// escapes maps nginx's escape modes to functions that escape a value. Unlike nginx, the mode for log-format-escape-none
-// also escapes control characters.
+// escapes maps nginx's escape modes to functions that append an escaped value to a log line. Unlike in nginx, control
+// characters are escaped even if log-format-escape-none is set.
 var escapes = map[ir.LogEscape]func(to []byte, value string) []byte{
 	ir.EscapeDefault: escapeDefault,
 	ir.EscapeJSON:    escapeJSON,
@@ -74,8 +75,8 @@ func appendHex(to []byte, prefix string, c byte) []byte {
 	return append(to, hexDigits[c>>4], hexDigits[c&15])
 }
 
-// escapeDefault writes quotes, backslashes and everything except printable ASCII as \xXX. It writes an empty value as
-// "-".
+// escapeDefault escapes quotes, backslashes and all bytes that are not printable ASCII as \xXX. It writes an empty
+// value as "-".
 func escapeDefault(to []byte, value string) []byte {
 	if value == "" {
 		return append(to, '-')

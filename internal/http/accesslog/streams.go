@@ -38,7 +38,7 @@ type Session struct {
 	// is the zero AddrPort.
 	Client, Server netip.AddrPort
 	// Backend is the ID of the backend. Endpoint is the address of the endpoint that accepted the connection. Both are
-	// empty if no endpoint accepted it.
+	// empty if no endpoint accepted the connection.
 	Backend, Endpoint string
 	Status            int
 	// Received is the number of bytes received from the client. Sent is the number of bytes sent to the client.
@@ -103,7 +103,7 @@ func (s *Session) upstreamName() string {
 	if s.Backend == "" {
 		return ""
 	}
-	// The backend ID ends with the protocol if the protocol is UDP, but the name always starts with the protocol.
+	// The ID of a UDP backend ends with the protocol; the name always starts with the protocol.
 	return string(s.Protocol) + "-" + strings.ReplaceAll(strings.TrimSuffix(s.Backend, "/"+string(ir.UDP)), "/", "-")
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// entry is the log entry for a request whose response has ended.
+// entry contains the data of a finished request from which its log line is written.
 type entry struct {
 	*exchange.Exchange
 	now  time.Time
@@ -21,7 +21,7 @@ type entry struct {
 }
 
 // values maps the names of variables that are only available in the access log to functions that return their values.
-// The variables come from nginx's log and upstream modules and from ingress-nginx.
+// These variables come from nginx's log and upstream modules and from ingress-nginx.
 var values = map[string]func(*entry) string{
 	"body_bytes_sent":                 (*entry).sent,
 	"bytes_sent":                      (*entry).sent,
@@ -65,7 +65,7 @@ func request(e *entry) string {
 	return e.Method + " " + e.Target + " " + e.Protocol()
 }
 
-// writtenTime is a time, in seconds since 1970, and the string that timeLocal returns for it.
+// writtenTime is a cached result of timeLocal: a time in seconds since 1970, and the string for this time.
 type writtenTime struct {
 	unix int64
 	text string

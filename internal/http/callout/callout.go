@@ -1,6 +1,5 @@
-// Package callout defines the requests that the controller itself sends to services, for external authentication and
-// mirroring. Annotations contain the URLs of these services. This package opens no connections; package proxy sends the
-// requests.
+// Package callout defines the requests that the controller itself sends to services whose URLs are in annotations, for
+// external authentication and mirroring. This package opens no connections; package proxy sends the requests.
 package callout
 
 import (
@@ -14,8 +13,7 @@ import (
 // because only the status and the header fields are used.
 const MaxResponse = 64 << 10
 
-// ErrBusy is returned for a call that needs a new connection if its namespace has already reached its limit of
-// connections.
+// ErrBusy is returned if a call needs a new connection, but its namespace has already reached its limit of connections.
 var ErrBusy = errors.New("the namespace has reached its limit of connections to the services that its Ingresses " +
 	"name: raise the limit of open files, or start more replicas")
 
@@ -30,11 +28,11 @@ type Call struct {
 	// name.
 	Secure  bool
 	Address string
-	// Own is true if the URL of the service has the same host as the client's request. The call may then loop back to
-	// this process.
+	// Own is true if the URL of the service has the same host as the client's request. The call may then come back to
+	// this process, and cause an endless loop.
 	Own bool
-	// Host, Method, Target and Fields are the Host header, the method, the request target and the header fields of the
-	// request. Fields does not contain header fields about the connection or the body framing.
+	// Host is the Host header of the call. Method, Target and Fields are its method, request target and other header
+	// fields. Fields does not contain header fields about the connection or the length of the body.
 	Host, Method, Target string
 	Fields               message.Fields
 	// Body is the request body. It may be empty.
@@ -49,15 +47,15 @@ type Service struct {
 	// connection.
 	Connect, Read, Write time.Duration
 	// Idle is the maximum number of idle connections to keep; if it is negative, connections are not reused.
-	// IdleTimeout is how long idle connections are kept. If a value is zero, the setting for connections to endpoints
-	// is used.
+	// IdleTimeout is how long idle connections are kept. If one of them is zero, the same setting as for connections to
+	// endpoints is used.
 	Idle        int
 	IdleTimeout time.Duration
 	// Requests is the maximum number of requests that are sent on one connection. Zero means no limit.
 	Requests int
-	// Drain is the maximum number of response bytes to read and discard, within the timeout of the call, so that the
-	// service can complete its response. If it is zero, the connection is closed unless the rest of the response
-	// arrives immediately.
+	// Drain is the maximum number of response bytes to read and discard after the needed part, so that the service can
+	// complete its response. The timeout of the call still applies. If Drain is zero, the connection is closed unless
+	// the rest of the response arrives immediately.
 	Drain int
 	// Dispensable is true if the calls may be dropped under load. Dispensable calls may use at most half of the
 	// connections; the other half is reserved for other calls.

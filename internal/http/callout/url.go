@@ -98,8 +98,8 @@ func (u *URL) setAuthority(authority string) error {
 	return nil
 }
 
-// validHost reports whether host is a host name or an IP address. Unusual forms of IP addresses, which only some
-// resolvers accept, are treated as names; this is safe because the resolved address is checked later.
+// validHost reports whether host is a host name or an IP address. Unusual notations of IP addresses, which only some
+// resolvers accept, are treated as host names. This is safe because the resolved address is checked later.
 func validHost(host string) bool {
 	if inner, ok := strings.CutPrefix(host, "["); ok {
 		inner, ok = strings.CutSuffix(inner, "]")
@@ -116,8 +116,8 @@ func validHost(host string) bool {
 	return true
 }
 
-// parseText parses a template. It returns an error if the literal text contains characters that must be escaped in a
-// URL.
+// parseText parses a URL template with nginx variables. It returns an error if the text outside of variables contains
+// characters that must be escaped in a URL.
 func parseText(text string) (*nginx.Template, error) {
 	template, err := nginx.ParseTemplate(text)
 	if err != nil {
@@ -129,8 +129,8 @@ func parseText(text string) (*nginx.Template, error) {
 	return template, nil
 }
 
-// NamesClientsHost reports whether the URL takes its host from the client's Host header. Such a URL is only allowed for
-// routes with a host.
+// NamesClientsHost reports whether the host of the URL comes from the client's Host header. Such a URL is only allowed
+// for routes with a host.
 func (u *URL) NamesClientsHost() bool {
 	return slices.ContainsFunc(u.host.Variables(),
 		func(name string) bool { return slices.Contains(chosenByClients, name) })
@@ -138,8 +138,8 @@ func (u *URL) NamesClientsHost() bool {
 
 var errHost = errors.New("the host of the URL is not valid for this request")
 
-// Fill sets the destination of a call. host is the host of the client's request; it is empty if the client could have
-// chosen any host. lookup returns the values of variables.
+// Fill sets the destination of a call. host is the host of the client's request, or "" if the client could have chosen
+// any host. lookup returns the values of nginx variables.
 func (u *URL) Fill(q *Call, host string, lookup func(name string) string) error {
 	q.Secure = u.Secure
 	q.Host = u.host.Expand(func(name string) string {
@@ -180,7 +180,8 @@ func ExpandURL(t *nginx.Template, lookup func(name string) string) string {
 		switch {
 		case name == "http_host":
 		case name == "uri":
-			// The value of $uri is already decoded. It is escaped again so that it cannot add query arguments.
+			// The value of $uri is already decoded, so escape it again. Otherwise a "?" in it would add query
+			// arguments.
 			return strings.ReplaceAll(nginx.EscapeComponent(value), "%2F", "/")
 		case strings.HasPrefix(name, "arg_"):
 			return strings.ReplaceAll(nginx.EscapeComponent(value), "%25", "%")

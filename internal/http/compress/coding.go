@@ -15,8 +15,8 @@ import (
 
 const (
 	gzipName, brotliName = "gzip", "br"
-	// window is the base-2 logarithm of the window size of Brotli encoders, like nginx's brotli_window. It determines
-	// the memory of an encoder.
+	// window is the base-2 logarithm of the window size of Brotli encoders, like nginx's brotli_window. The memory of
+	// an encoder depends on the window size.
 	window = 19
 	// piece is the size, in bytes, of each write of compressed data to the client.
 	piece = 8 << 10
@@ -33,8 +33,8 @@ type coding struct {
 	encoders *pools.Pool[encoder]
 }
 
-// encoder is a reusable compressor with an output buffer. The compressor is in the field to, and writes the compressed
-// data to the buffer in the field out.
+// encoder is a reusable compressor with an output buffer. The field to is the compressor, which writes the compressed
+// data to the buffer, the field out.
 type encoder struct {
 	to interface {
 		io.WriteCloser

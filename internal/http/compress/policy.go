@@ -15,8 +15,8 @@ import (
 type Policy struct {
 	// codings are the enabled compression algorithms in order of preference.
 	codings []*coding
-	// except reports whether gzip is disabled for a client with the given User-Agent. Nil means that gzip is enabled
-	// for all clients.
+	// except reports whether responses to a client with the given User-Agent must not be compressed with gzip. Nil
+	// means that there are no such clients.
 	except func(agent string) bool
 }
 
@@ -52,8 +52,8 @@ func exceptOf(expression string) func(agent string) bool {
 	return p.Find
 }
 
-// isMSIE6 reports whether a User-Agent belongs to an Internet Explorer version that nginx's keyword msie6 matches: 4,
-// 5, or 6 without "SV1". Internet Explorer 6 sends "SV1" on Windows XP Service Pack 2.
+// isMSIE6 reports whether a User-Agent belongs to an Internet Explorer version that nginx's keyword msie6 matches.
+// These are the versions 4, 5, and 6 without "SV1", which is sent by Internet Explorer 6 on Windows XP Service Pack 2.
 func isMSIE6(agent string) bool {
 	_, version, _ := strings.Cut(agent, "MSIE ")
 	if len(version) < len("6.0") || version[1] != '.' {
@@ -68,8 +68,8 @@ func isMSIE6(agent string) bool {
 	return false
 }
 
-// accepted returns the codings that the client accepts. Each coding has the same index as in p.codings; elements for
-// codings that the client does not accept are nil.
+// accepted returns the enabled codings that the client accepts, at the same indexes as in p.codings. The elements for
+// the other codings are nil.
 func (p *Policy) accepted(r *message.Request) (accepted [2]*coding) {
 	fields, _ := r.Fields.Joined("Accept-Encoding")
 	if fields == "" || r.Major == 1 && r.Minor == 0 {

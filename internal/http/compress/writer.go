@@ -16,8 +16,8 @@ type Writer struct {
 	message.Writer
 	policy   *Policy
 	accepted [2]*coding
-	// namespace returns the namespace of the backend that responds. share is the share of this namespace in the memory
-	// budget. taken is the number of bytes taken from share.
+	// namespace returns the namespace of the backend that responds. share is this namespace's share of the memory
+	// budget for encoders. taken is the number of bytes that this Writer has reserved in share.
 	namespace func() string
 	share     *budget.Share
 	taken     int64
@@ -26,7 +26,7 @@ type Writer struct {
 	// left is the number of uncompressed body bytes that have yet to be written. It is negative if the length of the
 	// body is not known.
 	left int64
-	// held is true if the encoder has buffered data that was not sent yet.
+	// held is true if the encoder contains data that has not been sent yet.
 	held  bool
 	ended bool
 }
@@ -76,9 +76,9 @@ func (w *Writer) Head(a *message.Response) error {
 	return nil
 }
 
-// choose returns the coding to use for a response, or nil if the response must not be compressed. depends is true if
-// the result depends on the client's Accept-Encoding. choose also takes the memory for the encoder from the budget; if
-// the memory does not suffice, it tries the next coding.
+// choose returns the coding to use for a response, or nil if the response must not be compressed. It also reserves the
+// memory for the encoder. If the budget does not have enough memory left for a coding, the next coding is tried.
+// depends is true if the result depends on the client's Accept-Encoding.
 func (w *Writer) choose(a *message.Response) (with *coding, depends bool) {
 	full := false
 	for i, c := range w.policy.codings {
@@ -100,7 +100,7 @@ func (w *Writer) choose(a *message.Response) (with *coding, depends bool) {
 	return with, depends
 }
 
-// take takes the memory for an encoder, in bytes, from the budget. It returns false if the budget is exhausted.
+// take reserves the memory for an encoder, in bytes, in the memory budget. It returns false if the budget is exhausted.
 func (w *Writer) take(bytes int64) bool {
 	if w.share == nil {
 		w.share = encoderMemory().Share(w.namespace(), "")
@@ -204,7 +204,7 @@ func (w *Writer) finish() error {
 	return err
 }
 
-// Abort aborts the response, so that the client notices that it is incomplete.
+// Abort aborts the response, so that the client notices that the response is incomplete.
 func (w *Writer) Abort() {
 	w.leave()
 	w.Writer.Abort()

@@ -24,16 +24,18 @@ const (
 // Key is a cache key. Requests with the same Key get the same response from the authentication service, unless the
 // response depends on header fields (Vary).
 type Key struct {
-	// Namespace is the namespace of the Ingress. The cached response counts towards the share of this namespace.
+	// Namespace is the namespace of the Ingress. The memory of the cached response counts towards the limit of this
+	// namespace.
 	Namespace string
-	// Digest is a hash of the filter's settings, the route, the host and the configured cache key.
+	// Digest is a hash of everything else that a cached response depends on: the settings of the external
+	// authentication, the route, the host and the configured cache key.
 	Digest [32]byte
 }
 
 // Cache caches the responses of authentication services. Its memory is divided among the namespaces: a namespace that
 // has used up its share evicts its own least recently used responses. Cache is safe for concurrent use.
 type Cache struct {
-	// room is the memory budget for cached responses, in bytes. The memory of a response is estimated.
+	// room is the memory budget for cached responses, in bytes. The memory that a response takes is an estimate.
 	room *budget.Budget
 	now  func() time.Time
 
@@ -64,9 +66,9 @@ type pendingCall struct {
 	kept *entry
 }
 
-// maxWait is how long a request waits for the response to an identical request in flight, as in nginx. The wait is
-// limited to prevent a deadlock: the authentication service may itself send a request through this controller that
-// waits here.
+// maxWait is how long a request waits for the response to an identical request in flight, as in nginx. Without this
+// limit, there could be a deadlock: the authentication service may itself send a request through this controller, which
+// would wait for the first request.
 const maxWait = 5 * time.Second
 
 // maxVaried is the maximum number of request header fields that a cached response may depend on (Vary).
@@ -107,9 +109,8 @@ func (c *Cache) get(key Key, of message.Fields) *Verdict {
 	return e.verdict
 }
 
-// isFor reports whether a cached response may be used for a request with the header fields in of. This is the case if
-// the header fields in the response's Vary header have the same values as in the request that the response was cached
-// for.
+// isFor reports whether a cached response may be used for a request with the given header fields. This requires that
+// each header field that is listed in the response's Vary header has the same value as in the original request.
 func (e *entry) isFor(of message.Fields) bool {
 	for i := range e.varied {
 		if value, _ := of.Joined(e.varied[i].Name); value != e.varied[i].Value {
@@ -129,7 +130,7 @@ func (c *Cache) drop(element *list.Element) {
 	c.share(e.key.Namespace).Give(int64(e.bytes))
 }
 
-// share returns the share of a namespace in the memory budget.
+// share returns the share of a namespace in the memory budget of the cache.
 func (c *Cache) share(namespace string) *budget.Share { return c.room.Share(namespace, "") }
 
 // put adds an entry to the cache. If the namespace has used up its memory, put evicts other entries of the namespace.
@@ -152,7 +153,7 @@ func (c *Cache) put(e *entry) {
 	c.entries[e.key] = c.used[e.key.Namespace].PushFront(e)
 }
 
-// errWaited is returned by await after maxWait. The request may be waiting for itself.
+// errWaited is returned by await after maxWait. A request that gets this error may be waiting for itself.
 var errWaited = fmt.Errorf(
 	"an identical request to the service got no response within %s, and this request has passed through this "+
 		"controller before", maxWait)
@@ -160,17 +161,18 @@ var errWaited = fmt.Errorf(
 // Request is a request to an authentication service.
 type Request struct {
 	Service *Service
-	// Key is the cache key. Fields are the header fields of the client's request; the response may depend on them.
+	// Key is the cache key. Fields are the header fields of the client's request, on which the service's response may
+	// depend.
 	Key    Key
 	Fields message.Fields
 	// Again is true if the client's request has already passed through this controller.
 	Again bool
 }
 
-// Fetch returns the cached response for a request, or else calls the authentication service. Requests with the same key
-// wait up to 5 seconds for the response to the first request. If this response cannot be used for them, or does not
-// arrive in time, they call the service themselves. If q.Again is true, a request that has waited 5 seconds fails
-// instead, because it may be waiting for itself. ctx is the context of the client's request.
+// Fetch returns the cached response for a request. If no response is cached, it calls the authentication service.
+// If a request with the same key is already in flight, Fetch waits for its response, but calls the service itself if
+// this response cannot be used or does not arrive within 5 seconds. If q.Again is true, Fetch returns an error after 5
+// seconds instead, because the request may be waiting for itself. ctx is the context of the client's request.
 func (c *Cache) Fetch(ctx context.Context, q Request, call func() (*Verdict, error)) (*Verdict, error) {
 	s, key, of := q.Service, q.Key, q.Fields
 	c.mu.Lock()
@@ -195,7 +197,7 @@ func (c *Cache) Fetch(ctx context.Context, q Request, call func() (*Verdict, err
 	own := &pendingCall{done: make(chan struct{})}
 	c.pending[key] = own
 	c.mu.Unlock()
-	// This must also run if call panics, because other requests wait for own.done.
+	// Do this even if call panics, because other requests wait for own.done.
 	defer func() {
 		c.mu.Lock()
 		delete(c.pending, key)
@@ -209,8 +211,8 @@ func (c *Cache) Fetch(ctx context.Context, q Request, call func() (*Verdict, err
 	return verdict, err
 }
 
-// await waits for the response to a request in flight. It returns nil if the response cannot be used for a request with
-// the header fields in of, or errWaited if there is no response within maxWait.
+// await waits for the response to a request in flight. It returns nil if the response cannot be used for another
+// request with the given header fields, or errWaited if there is no response within maxWait.
 func (a *pendingCall) await(ctx context.Context, of message.Fields) (*Verdict, error) {
 	enough := time.NewTimer(maxWait)
 	defer enough.Stop()

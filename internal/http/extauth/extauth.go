@@ -13,7 +13,8 @@ import (
 
 // Service holds the settings for interpreting the responses of one authentication service. It is immutable.
 type Service struct {
-	// Wanted are the response header fields to keep for the backend. Cookies and WWW-Authenticate are always kept.
+	// Wanted lists the response header fields that are passed on to the backend. Cookies and WWW-Authenticate are
+	// always kept.
 	Wanted []message.Field
 	// Keep defines how long responses are cached, by status. Responses with other statuses are not cached.
 	Keep []Lifetime
@@ -32,8 +33,8 @@ type Verdict struct {
 	Fields message.Fields
 }
 
-// Allows reports whether the service accepts the request. If both Allows and Denies return false, the request fails
-// with an error.
+// Allows reports whether the service accepts the request. If both Allows and Denies return false, the service has
+// failed, and the client gets an error.
 func (a *Verdict) Allows() bool { return a.Status >= 200 && a.Status < 300 }
 
 // Denies reports whether the service rejects the request, with status 401 or 403.
@@ -47,7 +48,7 @@ var challenge = message.NewField("WWW-Authenticate", "")
 // IsChallenge reports whether f is a WWW-Authenticate field.
 func IsChallenge(f *message.Field) bool { return f.Is(challenge.Kind, challenge.Name) }
 
-// Wants reports whether a response header field must be kept.
+// Wants reports whether a response header field is needed later and must be kept in a Verdict.
 func (s *Service) Wants(f *message.Field) bool {
 	if f.Kind == message.SetCookie || IsChallenge(f) || len(s.Keep) > 0 && affectsCaching(f) {
 		return true
@@ -69,8 +70,8 @@ func SameToBackends(a, b string) bool {
 	return true
 }
 
-// word converts a byte of a header name for the comparison in SameToBackends: letters to lower case, and all bytes
-// other than letters and digits to "_".
+// word normalizes one byte of a header name for the comparison in SameToBackends: it converts letters to lower case,
+// and all bytes other than letters and digits to "_".
 func word(c byte) byte {
 	switch {
 	case '0' <= c && c <= '9', 'a' <= c && c <= 'z':
@@ -81,8 +82,8 @@ func word(c byte) byte {
 	return '_'
 }
 
-// Join returns the values of all header fields with the given name, joined by commas. The second result reports whether
-// there is such a field.
+// Join returns the values of all header fields with the given name, joined by commas. The second result is false if
+// there is no such field.
 func (a *Verdict) Join(name message.Field) (string, bool) {
 	if name.Kind != message.Other {
 		value := a.Fields.JoinedKind(name.Kind)

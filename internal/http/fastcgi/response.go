@@ -54,7 +54,7 @@ func cut(err error) error {
 	return err
 }
 
-// next reads the header of the next record. It discards the content of records other than standard output.
+// next reads the header of the next record. It skips records other than standard output.
 func (o *output) next() error {
 	if _, err := o.from.Discard(o.padding); err != nil {
 		return cut(err)
@@ -114,8 +114,8 @@ func ReadResponse(from io.Reader, r *http.Request) (*http.Response, error) {
 	case err != nil && head.N <= 0:
 		return nil, fmt.Errorf("%w: its head is too large", ErrInvalid)
 	case errors.Is(err, io.EOF):
-		// io.EOF means that the application's output has ended, here before the end of the header. If the connection is
-		// closed too early, reading fails with another error.
+		// io.EOF means that the application's output has ended before the end of the header. A connection that is
+		// closed too early causes a different error.
 		return nil, fmt.Errorf("%w: its header is incomplete", ErrInvalid)
 	case err != nil && isSyntax(err):
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
@@ -157,8 +157,8 @@ func newResponse(header http.Header, body io.Reader, r *http.Request) (*http.Res
 	return response, nil
 }
 
-// statusOf returns the status of a CGI response. If there is no Status field, it returns 302 if there is a Location
-// field, and 200 otherwise.
+// statusOf returns the status in the Status field of a CGI response. If there is no such field, it returns 302 if there
+// is a Location field, and 200 otherwise.
 func statusOf(header http.Header) (int, error) {
 	value := header.Get("Status")
 	if value == "" {
@@ -188,7 +188,7 @@ func lengthOf(header http.Header) (int64, error) {
 	return int64(length), nil
 }
 
-// sized is a response body with a known length. It ignores data after this length.
+// sized is a response body with a known length. It ignores the data that follows after this length.
 type sized struct {
 	from io.Reader
 	left int64

@@ -10,9 +10,9 @@ import (
 )
 
 // SendWith sends a copy of a request, including its body. length is the length of the body in bytes, or negative if it
-// is not known. The proxy must read the request body from the returned Copied, which stores the data. When the body was
-// read completely, Copied sends the copy. The caller must call End when the request has ended. If length exceeds
-// MaxBody, SendWith drops the copy and returns nil.
+// is not known. The proxy must read the request body through the returned Copied, which records it and sends the copy
+// when the body was read completely. The caller must call End when the request has ended. If length exceeds MaxBody,
+// SendWith drops the copy and returns nil.
 func (s *Sender) SendWith(call *callout.Call, ingress string, body io.Reader, length int64) *Copied {
 	if length > MaxBody {
 		s.Drop(Body)
@@ -34,7 +34,7 @@ type Copied struct {
 	mu    sync.Mutex
 	done  bool
 	quota *budget.Share
-	// charged is the number of bytes that this copy has taken from quota, which is the share of the Ingress in the
+	// charged is the number of bytes that the recorded body has reserved in quota, which is the Ingress's share of the
 	// memory budget.
 	charged int64
 }
@@ -84,9 +84,9 @@ func (c *Copied) copy(part []byte, err error) {
 
 const firstBytes = 4 << 10
 
-// grow makes sure that the copy of the body has capacity for n more bytes. It returns false if the body is too long or
-// the memory budget is exhausted. Memory is allocated as data arrives, because the client may never send the announced
-// length.
+// grow makes sure that the buffer for the copied body has capacity for n more bytes. It returns false if the body is
+// too long or the memory budget is exhausted. Memory is allocated as data arrives, because the client may never send as
+// much data as announced.
 func (c *Copied) grow(n int) bool {
 	have := len(c.call.Body)
 	if have+n <= cap(c.call.Body) {

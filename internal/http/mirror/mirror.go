@@ -21,8 +21,8 @@ import (
 const (
 	// MaxBody is the maximum size, in bytes, of the body of a mirrored request.
 	MaxBody = 1 << 20
-	// maxInFlight is the maximum number of copies in flight. This limit and the memory for request bodies are divided
-	// among the namespaces, and in each namespace among its Ingresses.
+	// maxInFlight is the maximum number of copies in flight. Like the memory for their bodies, it is divided among the
+	// namespaces, and within a namespace among its Ingresses.
 	maxInFlight = 512
 	// maxTime is the maximum time for sending a copy and reading its response. connectTime is the timeout for new
 	// connections. maxResponse is the maximum number of bytes to read from the response.
@@ -55,7 +55,7 @@ type Sender struct {
 	log           *zap.Logger
 	sent, dropped *prometheus.CounterVec
 
-	// over is the context of all copies in flight. Close cancels it.
+	// over is the context of all copies in flight. Close cancels this context.
 	over   context.Context //nolint:containedctx // Copies outlive their requests.
 	cancel context.CancelFunc
 	mu     sync.Mutex

@@ -54,8 +54,7 @@ func (c *Client) Escaped() string {
 	return strings.ReplaceAll(url.QueryEscape(string(text)), "+", "%20")
 }
 
-// cachedClient is the cached result of verifying a client certificate. The field until is the time at which the result
-// expires.
+// cachedClient is the cached result of verifying a client certificate. The result expires at the time until.
 type cachedClient struct {
 	client *Client
 	chain  []*x509.Certificate
@@ -77,8 +76,8 @@ const (
 	certField    = "ssl-client-cert"
 )
 
-// SetFields sets the request header fields that describe the client certificate. It first removes all such fields that
-// the client sent, in any spelling. As in nginx, empty values are not sent.
+// SetFields sets the request header fields that describe the client certificate to the backend. It first removes all
+// such fields that the client sent, in any spelling. As in nginx, fields with empty values are not sent.
 func (p *Policy) SetFields(c *Client, fields *message.Fields) {
 	*fields = slices.DeleteFunc(*fields,
 		func(f message.Field) bool { return f.Kind == message.SSLClient || f.Kind == message.Invalid })

@@ -1,6 +1,6 @@
 // Package mtls implements client certificate authentication for a host, as nginx does. The TLS handshake requests a
-// client certificate, but accepts any certificate. HTTP requests with a missing or invalid certificate are then
-// rejected, unless the host's Policy accepts them. Header fields describe the certificate to the backend.
+// client certificate, but accepts any. The host's Policy then decides whether requests with a missing or invalid
+// certificate are rejected. Header fields describe the certificate to the backend.
 package mtls
 
 import (
@@ -26,9 +26,9 @@ type Policy struct {
 	rejectAll bool
 	authority *trust.Authority
 
-	// known caches verification results. It maps the pointer of a client certificate to a *cachedClient. While
-	// connections with a certificate are open, crypto/tls uses the same pointer for equal certificates, so that each
-	// certificate is verified only once.
+	// known caches verification results, so that each certificate is verified only once. The keys are the pointers to
+	// client certificates: while connections with a certificate are open, crypto/tls uses the same pointer for equal
+	// certificates. The values have the type *cachedClient.
 	known sync.Map
 	count atomic.Int64
 }
@@ -36,7 +36,8 @@ type Policy struct {
 // maxKnown is the maximum number of cached verification results.
 const maxKnown = 1024
 
-// New returns the client certificate policy of a host. If d is invalid, the policy rejects all clients.
+// New returns the client certificate policy of a host. If the configuration d is invalid, the policy rejects all
+// clients.
 func New(d *ir.ClientAuth, authority *trust.Authority) *Policy {
 	p := &Policy{
 		verify: d.Verify, depth: d.Depth, errorPage: d.ErrorPage, pass: d.PassCertificate,
@@ -68,9 +69,9 @@ func (p *Policy) RejectsAll() bool {
 	return err != nil
 }
 
-// Check verifies the client certificate of a request. It returns a description of the client. If the request must be
+// Check verifies the client certificate of a request, and returns a description of the client. If the request must be
 // rejected, the second result is the response to send; otherwise it is nil. state is nil for a connection without TLS,
-// which has no client certificate.
+// on which there can be no client certificate.
 func (p *Policy) Check(state *tls.ConnectionState) (*Client, *Refusal) {
 	if p.RejectsAll() {
 		return anonymous, forbidden

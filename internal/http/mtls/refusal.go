@@ -12,8 +12,9 @@ type Refusal struct {
 	Status int
 	// Location is the URL to redirect the client to if Status is 302. It is empty for other statuses.
 	Location string
-	// CloseConn is true if the connection must be closed, so that the client has to open a new one. A connection that
-	// was opened before the host requested certificates cannot send a certificate any more.
+	// CloseConn is true if the connection must be closed, so that the client opens a new one. This is necessary if the
+	// connection was opened before the host requested certificates: the client can then no longer send a certificate on
+	// it.
 	CloseConn bool
 
 	body string

@@ -3,10 +3,10 @@
 // current time.
 //
 // Each client has an excess, as in nginx: the number of requests that it has sent beyond its rate, in thousandths of a
-// request. The excess grows by 1000 with each request and decreases over time. A zone holds a limited number of
-// clients. When nginx's zone is full, it evicts the client that has sent no request for the longest time. An attacker
-// with many addresses can thus evict a client that is being limited. Here, a full zone evicts the client whose excess
-// will reach zero first.
+// request. The excess grows by 1000 with each request and decreases over time. A zone stores a limited number of
+// clients. If it is full, it removes the client whose excess will reach zero first. nginx instead removes the client
+// that has sent no request for the longest time, which lets an attacker with many addresses push out a client that is
+// being limited.
 package ratelimit
 
 import (
@@ -45,8 +45,8 @@ func (k *Key) hash() uint64 { return maphash.Bytes(seeds[2], k[:]) }
 // set, both apply.
 type Rates struct{ PerSecond, PerMinute int }
 
-// speeds returns the decrease of the excess per second, first for the rate per second and then for the rate per minute.
-// As in nginx, the decrease for the rate per minute is rounded down.
+// speeds returns by how much the excess of a client decreases per second, first for the rate per second and then for
+// the rate per minute. As in nginx, the value for the rate per minute is rounded down.
 func (r Rates) speeds() [2]int64 {
 	return [2]int64{int64(r.PerSecond) * perRequest, int64(r.PerMinute) * perRequest / 60}
 }
@@ -58,7 +58,7 @@ type Bursts struct{ PerSecond, PerMinute int }
 // excess is its old excess, and speed is the decrease of the excess per second.
 func after(excess, speed, ms int64) int64 {
 	if ms > lifetime(excess, speed) {
-		// The multiplication below could overflow for large values of ms.
+		// For large values of ms, the multiplication below could overflow.
 		return 0
 	}
 	return max(0, excess-speed*ms/1000+perRequest)

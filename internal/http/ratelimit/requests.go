@@ -10,17 +10,17 @@ import (
 
 const (
 	shards = 16
-	// ways is the number of entries in a set of a hash table. A client can only be stored in the set that its hash
-	// selects.
+	// ways is the number of clients in a set of a hash table. The hash of a client's key selects the set in which the
+	// client is stored.
 	ways = 8
 	// maxEntries is the maximum number of clients in a zone. They take 10 MB of memory.
 	maxEntries  = 1 << 18
 	maxPerShard = maxEntries / shards
-	// maxTotal is the maximum number of clients in all zones together. It is divided among the namespaces, so that a
-	// namespace with full zones does not affect other namespaces. The first few clients in each shard of a zone do not
-	// count towards this limit, so that every zone can always store some clients.
+	// maxTotal is the maximum number of clients in all zones together. It is divided among the namespaces, so that one
+	// namespace cannot use up the limit of the others. The first few clients in each shard of a zone do not count
+	// towards this limit, so that every zone can always store some clients.
 	maxTotal = 1 << 21
-	// tidying is the interval at which each shard checks whether its table can be smaller.
+	// tidying is the interval at which each shard checks whether its table can be made smaller.
 	tidying = time.Minute
 )
 
@@ -45,14 +45,14 @@ func (z *Requests) shard(hash uint64) *shard {
 	return &all[hash%shards]
 }
 
-// room tracks how many entries a zone has taken from its namespace's share of maxTotal.
+// room tracks how many table entries a zone has reserved in its namespace's share of maxTotal.
 type room struct {
 	share *budget.Share
 	own   atomic.Int64
 }
 
-// take takes n entries from the share of the namespace, or gives back -n entries if n is negative. It returns false if
-// the share has fewer than n entries left.
+// take reserves n table entries in the share of the namespace, or releases -n entries if n is negative. It returns
+// false if the share has fewer than n entries left.
 func (r *room) take(n int) bool {
 	if n < 0 {
 		r.share.Give(int64(-n))
@@ -63,7 +63,7 @@ func (r *room) take(n int) bool {
 	return true
 }
 
-// giveBack gives back all entries that the zone has taken.
+// giveBack releases all table entries that the zone has reserved.
 func (r *room) giveBack() { r.share.Give(r.own.Swap(0)) }
 
 func newRequests(rates Rates, share *budget.Share) *Requests {
@@ -135,8 +135,8 @@ func (s *shard) find(key *Key, hash uint64) *entry {
 	return nil
 }
 
-// place returns an entry to overwrite for a new client. If all entries of the client's set are in use and the table
-// cannot grow, this is the entry that would expire first.
+// place returns an entry of the table in which a new client can be stored. If all entries of the client's set are in
+// use and the table cannot grow, this is the entry that would expire first.
 func (z *Requests) place(s *shard, hash uint64, now int64) *entry {
 	z.tidy(s, now)
 	for {
@@ -212,8 +212,8 @@ func (z *Requests) resize(s *shard, size int, now int64) bool {
 		}
 		to, left := z.first(next.set(e.key.hash()), now)
 		if left > 0 {
-			// The entry does not fit into its set. This can only happen if the table shrinks. If the table grows, all
-			// entries of a set come from the same set of the old table.
+			// The entry does not fit into its set of the new table. This can only happen if the table shrinks: if it
+			// grows, all entries of a set come from the same set of the old table.
 			return false
 		}
 		*to = *e

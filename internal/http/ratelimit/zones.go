@@ -9,19 +9,19 @@ import (
 	"github.com/k8singress/k8singress/internal/process/budget"
 )
 
-// Zones holds all zones, by name. A zone exists as long as it is used, for example by a filter or by a request in
-// flight. If a filter is replaced while requests still use the old filter, both filters use the same zone. Zones is
-// safe for concurrent use.
+// Zones holds all zones, by name. A zone exists as long as it is in use, for example by a filter or by a request in
+// flight. If a filter is replaced, the new filter uses the same zone as requests that still use the old filter. Zones
+// is safe for concurrent use.
 type Zones struct {
 	mu          sync.Mutex
 	requests    map[requestsID]weak.Pointer[Requests]
 	connections map[string]weak.Pointer[Connections]
-	// entries is the budget for the clients in all zones.
+	// entries is the budget of table entries that all zones share. Each stored client takes one entry.
 	entries *budget.Budget
 }
 
-// requestsID is the key of a zone. It contains the rates, so that a zone with changed rates is a new zone, in which all
-// clients start without an excess.
+// requestsID is the key of a zone. It contains the rates: if the rates of an Ingress change, a new zone is used, in
+// which all clients start without an excess.
 type requestsID struct {
 	name  string
 	rates Rates
@@ -67,7 +67,7 @@ func (z *Zones) Connections(name string) *Connections {
 	return zone
 }
 
-// keep adds a weak pointer to a zone to a map, and removes it from the map when the zone is garbage collected.
+// keep adds a weak pointer to a zone to a map. The pointer is removed from the map when the zone is garbage collected.
 func keep[ID comparable, T any](z *Zones, in map[ID]weak.Pointer[T], id ID, zone *T) {
 	pointer := weak.Make(zone)
 	in[id] = pointer
@@ -75,7 +75,7 @@ func keep[ID comparable, T any](z *Zones, in map[ID]weak.Pointer[T], id ID, zone
 		z.mu.Lock()
 		defer z.mu.Unlock()
 		if in[id] == pointer {
-			// Delete the pointer to this zone. It is not the pointer to a newer zone with the same ID.
+			// Delete the pointer only if it still points to this zone, and not to a newer zone with the same ID.
 			delete(in, id)
 		}
 	}, id)

@@ -21,7 +21,7 @@ type Policy struct {
 	// the requested host.
 	header string
 	host   message.Field
-	// trustAll is true if all peers are trusted, because the list of trusted networks is empty.
+	// trustAll is true if all peers are trusted. This is the case if no trusted networks are configured.
 	trustAll bool
 	trusted  []netip.Prefix
 }
@@ -57,8 +57,8 @@ func (p *Policy) Trusts(ip netip.Addr) bool {
 	return false
 }
 
-// Names reports whether an address belongs to an explicitly configured network of trusted proxies. A network of all
-// addresses does not count, because it does not distinguish proxies from clients.
+// Names reports whether an address belongs to an explicitly configured network of trusted proxies. A configured network
+// that contains all addresses is ignored, because it does not distinguish proxies from clients.
 func (p *Policy) Names(ip netip.Addr) bool {
 	ip = ip.Unmap().WithZone("")
 	return slices.ContainsFunc(p.trusted, func(network netip.Prefix) bool {
@@ -76,7 +76,7 @@ type Client struct {
 	// Proto is the requested scheme, usually "http" or "https". Host is the requested Host header. Port is the
 	// requested port.
 	Proto, Host, Port string
-	// Believed is true if the peer is trusted and its X-Forwarded-* headers are used.
+	// Believed is true if the peer is trusted, so that its X-Forwarded-* headers were used.
 	Believed bool
 }
 
@@ -92,13 +92,13 @@ func (c *Client) Hostname() string {
 	return name
 }
 
-// Of returns the client of a request. As in ingress-nginx, use-forwarded-headers enables the X-Forwarded-* headers of a
-// trusted peer, and enable-real-ip enables only the header with the client's address.
+// Of returns a description of the client that sent a request. As in ingress-nginx, use-forwarded-headers makes it use
+// all X-Forwarded-* headers of a trusted peer, and enable-real-ip only the header with the client's address.
 func (p *Policy) Of(r *message.Request) Client {
 	c := p.of(r)
 	if p.options.ProxyProtocol && r.TLS() == nil && localPort(r) == httpsPort {
-		// The client used HTTPS, because it connected to port 443. The load balancer in front of this process has
-		// terminated TLS.
+		// A load balancer in front of this process has terminated TLS: the client connected to port 443, so it used
+		// HTTPS.
 		c.Proto = "https"
 	}
 	return c
@@ -130,9 +130,9 @@ func (p *Policy) of(r *message.Request) Client {
 	return c
 }
 
-// believe applies the headers of a trusted proxy. host is the header field that contains the requested host; if there
-// are several such fields, the first one is used. Invalid values are ignored, because many proxies forward these
-// headers from clients unchanged, and redirects contain the values.
+// believe applies the X-Forwarded-* headers of a trusted proxy. host is the header field that contains the requested
+// host; if there are several such fields, the first one is used. Invalid values are ignored: many proxies forward these
+// headers from clients unchanged, and the values are used in redirects.
 func (c *Client) believe(fields message.Fields, host message.Field) {
 	if proto := strings.ToLower(first(fields.Get(message.XForwardedProto))); slices.Contains(schemes, proto) {
 		c.Proto = proto
@@ -186,9 +186,9 @@ func parse(text string) (netip.Addr, error) {
 	return with.Addr().Unmap().WithZone(""), err
 }
 
-// ForwardedFor returns the X-Forwarded-For header to send to the endpoint. It contains the address of the client. If
-// compute-full-forwarded-for is enabled and the peer is trusted, it contains the received list, followed by the peer's
-// address.
+// ForwardedFor returns the value of the X-Forwarded-For header for the endpoint. It is the address of the client.
+// However, if compute-full-forwarded-for is enabled and the peer is trusted, it is the received list followed by the
+// peer's address.
 func (p *Policy) ForwardedFor(r *message.Request, c *Client) string {
 	if !p.options.AppendForwarded || !c.Believed {
 		return c.IP

@@ -48,7 +48,8 @@ func (e *Exports) record(spans int, err error) {
 	}
 }
 
-// exporter reports failed exports to exports. Otherwise the OpenTelemetry SDK would print them to standard error.
+// exporter wraps an OpenTelemetry exporter, and reports failed exports to exports. Without it, the OpenTelemetry SDK
+// would print the errors to standard error.
 type exporter struct {
 	sdktrace.SpanExporter
 	exports *Exports

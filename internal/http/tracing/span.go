@@ -54,8 +54,8 @@ type span struct {
 	by *Route
 }
 
-// Begin starts the span of a request, and sets the trace context headers for the endpoint. End ends the span. t may be
-// nil.
+// Begin starts the span of a request, and sets the trace context headers for the endpoint. The caller must call End
+// later to end the span. t may be nil.
 func (t *Tracer) Begin(x *exchange.Exchange, r *Route) {
 	if t == nil || x.Span != nil || !t.acquire() {
 		return
@@ -81,8 +81,8 @@ func End(x *exchange.Exchange, err error) {
 	}
 	if s.IsRecording() {
 		if x.Route == nil {
-			// The request was rejected before x.Route was set. The attributes need the route, so use the one for which
-			// the span was started.
+			// The request was rejected before its route was set, but the attributes of the span need a route. Use the
+			// route for which the span was started.
 			x.Route = s.by.route
 		}
 		s.describe(x, err)
@@ -133,7 +133,7 @@ func reason(err error) string {
 	return text(err.Error())
 }
 
-// described defines an attribute of a span: its name, the function that returns its value, and whether the value is a
+// described describes an attribute of a span: its name, the function that returns its value, and whether the value is a
 // number.
 type described struct {
 	name   string
@@ -188,9 +188,9 @@ const traceParent, traceState = "traceparent", "tracestate"
 // carrier gives an OpenTelemetry propagator access to the header fields of a request.
 type carrier struct{ fields *message.Fields }
 
-// Get implements propagation.TextMapCarrier. If a request has two traceparent headers, the joined value is invalid, and
-// the propagator ignores it. Get also ignores values that are too long. It clones the value, because a span may keep it
-// longer than the request, and the original string would keep the whole request head in memory.
+// Get implements propagation.TextMapCarrier. If a request has two traceparent headers, Get joins them, and the
+// propagator ignores the resulting invalid value. Get ignores values that are too long. It clones the value, because a
+// span may keep it longer than the request, and the original string would keep the whole request head in memory.
 func (c carrier) Get(name string) string {
 	value, _ := c.fields.Joined(name)
 	if len(value) > maxState {

@@ -22,7 +22,7 @@ import (
 const (
 	// exportTime is the maximum time for sending one batch of spans, including retries.
 	exportTime = 10 * time.Second
-	// lastSpans is how long a replaced Tracer waits until its open spans have ended.
+	// lastSpans is the maximum time that a replaced Tracer waits for its open spans to end.
 	lastSpans = time.Minute
 )
 
@@ -67,8 +67,8 @@ func New(of *ir.Collector, exports *Exports) *Tracer {
 	return t
 }
 
-// Sends reports whether the settings in of are equal to the settings that the Tracer was created with. If t is nil,
-// Sends reports whether no collector is configured in of.
+// Sends reports whether t was created with equal settings, so that it can stay in use. If t is nil, Sends reports
+// whether the settings contain no collector.
 func (t *Tracer) Sends(of *ir.Collector) bool {
 	if t == nil {
 		return of.Host == ""
