@@ -13,7 +13,7 @@ import (
 	"github.com/caddyserver/certmagic"
 )
 
-// budgetsFolder is a folder in the storage. It contains one file for each namespace, which lists the new host names for
+// budgetsFolder is a folder in the storage with one file for each namespace. The file lists the new host names for
 // which the namespace has ordered certificates in the last 24 hours.
 const budgetsFolder = "k8singress/budgets/"
 
@@ -23,8 +23,8 @@ const budgetPeriod = 24 * time.Hour
 // budgets limits the number of new host names per day for which a namespace may order certificates. Certificate
 // authorities limit the number of orders of an account: without budgets, a namespace that keeps replacing its hosts
 // could use up this limit for all namespaces. A name is not new if it already has a certificate, or if it was first
-// ordered less than a day ago. The names are kept in the storage, so that the count survives a restart and a change of
-// the leader. Only the leader writes them.
+// ordered less than a day ago. The names are kept in the storage, so that a restart or a change of the leader does not
+// reset the count. Only the leader writes them.
 type budgets struct {
 	mu sync.Mutex
 	of map[string]*budget
@@ -43,8 +43,8 @@ type storedBudget struct {
 	Names map[string]int64 `json:"names"`
 }
 
-// forget drops all budgets from memory. They are then read from the storage again, because another replica may have
-// changed them there.
+// forget drops all budgets from memory, so that they are read from the storage again. Another replica may have changed
+// them there.
 func (b *budgets) forget() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -67,12 +67,12 @@ func budgetKey(namespace string) string {
 	return budgetsFolder + certmagic.StorageKeys.Safe(namespace) + ".json"
 }
 
-// newName is a host name that has no certificate, and the namespace that requests a certificate for it.
+// newName is a host name without a certificate, and the namespace that requests a certificate for it.
 type newName struct{ namespace, name string }
 
 // spend counts a new host name towards the daily limit of its namespace. It returns nil if a certificate may be ordered
 // for the name. If the namespace has reached the limit, it returns a failure that contains the reason and the time of
-// the next attempt. If it returns an error, the storage has failed, and the certificate may be ordered anyway.
+// the next attempt. The second result is an error of the storage; the caller may then order the certificate anyway.
 func (b *budgets) spend(ctx context.Context, s certmagic.Storage, n newName, limit int,
 	now time.Time) (*failure, error) {
 	one := b.get(n.namespace)

@@ -39,9 +39,8 @@ type failure struct {
 	Limits map[string]time.Time `json:"limits,omitempty"`
 }
 
-// under returns the parts of a failure that apply if the issuers with the given mark are configured. If the same
-// issuers have caused the failure, this is the whole failure. Otherwise it is only Limits, which applies to each issuer
-// separately.
+// under returns the parts of f that apply to the issuers with the given mark. If these issuers have caused the failure,
+// this is all of f. Otherwise it is only Limits, because each rate limit belongs to a single issuer.
 func (f *failure) under(mark string) *failure {
 	if f.Issuers == mark {
 		return f
@@ -49,7 +48,8 @@ func (f *failure) under(mark string) *failure {
 	return &failure{Limits: f.Limits}
 }
 
-// pause is the record, in the storage, of a rate limit for all hosts: an issuer accepts no orders until the time Until.
+// pause is the stored record of an issuer's rate limit for all hosts: until the time Until, the issuer accepts no
+// orders.
 type pause struct {
 	Until  time.Time `json:"until"`
 	Reason string    `json:"reason"`
@@ -61,8 +61,9 @@ func pauseKey(issuer string) string {
 	return pausesFolder + certmagic.StorageKeys.Safe(issuer) + ".json"
 }
 
-// recall reads a value from the storage. It returns false if the value does not exist or cannot be parsed. Callers can
-// then continue without the value: if the record of a failure is lost, an issuer gets at most one extra order.
+// recall reads a value from the storage and decodes it. It returns false if the value does not exist or cannot be
+// decoded. Callers may then continue without the value: if the record of a failure is lost, an issuer gets at most one
+// extra order.
 func recall(ctx context.Context, s certmagic.Storage, key string, into any) (bool, error) {
 	data, err := s.Load(ctx, key)
 	switch {
@@ -123,7 +124,7 @@ func (m *Manager) sweep(ctx context.Context, s *setup) {
 	}
 }
 
-// keptFailure is a failure record that sweep keeps although its host no longer needs a certificate.
+// keptFailure is a failure record of a host that no longer needs a certificate. sweep keeps it for a while.
 type keptFailure struct {
 	key       string
 	notBefore time.Time

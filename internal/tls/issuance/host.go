@@ -15,8 +15,8 @@ import (
 
 // host is a host that needs a certificate from an issuer.
 type host struct {
-	// name is the host name in the configuration. subject is the host name in Punycode, for which the certificate is
-	// ordered. stored is the form of subject that is used in storage keys.
+	// name is the host name in the configuration. subject is the same name in Punycode, for which the certificate is
+	// ordered. stored is subject in the form that is used in storage keys.
 	name, subject, stored string
 	origin                ir.Ref
 	since                 time.Time
@@ -31,14 +31,14 @@ type host struct {
 	// misses is the number of consecutive times that the certificate was not found in the storage.
 	misses int
 
-	// busy is true while a task, such as an order, is running for the host. ordering is true if this task orders a
-	// certificate. again is true if the certificate must be read from the storage again when the task has ended.
+	// A task is, for example, an order. busy is true while a task for the host is running, and ordering is true if this
+	// task orders a certificate. again is true if the certificate must be read from the storage again after the task.
 	busy, ordering, again bool
 	// ordered is the time of the last order. polled is the time of the last query for the renewal time, which the
 	// certificate authority suggests.
 	ordered, polled time.Time
-	// got is the result of the last order. It is logged, and then cleared, when the new certificate has been read from
-	// the storage.
+	// got is the result of the last order, for example that a certificate was renewed. It is logged, and then cleared,
+	// after the new certificate has been read from the storage.
 	got  string
 	gone bool
 }
@@ -46,7 +46,7 @@ type host struct {
 func newHost(name string, origin ir.Ref) *host {
 	subject, err := idna.ToASCII(name)
 	if err != nil {
-		// Keep the invalid name: the issuer will return an error for it.
+		// The name is invalid. Keep it unchanged: the issuer returns an error for it.
 		subject = name
 	}
 	return &host{
@@ -58,8 +58,8 @@ func newHost(name string, origin ir.Ref) *host {
 // DNS-01 challenge or a private certificate authority must be configured.
 func (h *host) wildcard() bool { return strings.HasPrefix(h.subject, "*.") }
 
-// hostOf returns the host in the storage key of a certificate, in the form of host.stored. It returns false if the key
-// does not belong to a certificate.
+// hostOf returns the host name in the storage key of a certificate, in the form of host.stored. It returns false if key
+// is not the key of a certificate.
 func hostOf(key string) (string, bool) {
 	parts := strings.Split(key, "/")
 	if len(parts) != 4 || parts[0] != certificatesFolder {
@@ -89,8 +89,8 @@ const (
 	lastPoll  = time.Minute
 )
 
-// nextRead returns when the host's certificate must be read from the storage again. It is called if no order for the
-// host is running on this replica.
+// nextRead returns when the host's certificate must be read from the storage again. It is not called while this replica
+// orders a certificate for the host.
 func (h *host) nextRead(now time.Time, leads bool) time.Time {
 	if h.issued == nil {
 		return now.Add(min(firstPoll<<min(h.misses, 10), lastPoll))
@@ -102,12 +102,12 @@ func (h *host) nextRead(now time.Time, leads bool) time.Time {
 	return at
 }
 
-// jitter returns a random duration between 90% and 100% of d, so that hosts that were added at the same time are not
-// all read at the same time.
+// jitter returns a random duration between 90% and 100% of d. Without it, the certificates of hosts that were added at
+// the same time would all be read at the same time.
 func jitter(d time.Duration) time.Duration { return d - time.Duration(rand.Int64N(int64(d)/10+1)) }
 
-// forgetOtherIssuers clears the last error if it was caused by other issuers than the issuers with the given mark. A
-// certificate is then ordered from the new issuers at once.
+// forgetOtherIssuers clears the host's last error if it was not caused by the issuers with the given mark. A
+// certificate is then ordered from these issuers at once.
 func (h *host) forgetOtherIssuers(mark string) {
 	if h.lastError != nil && h.lastError.Issuers != mark {
 		h.lastError, h.ordered = nil, time.Time{}

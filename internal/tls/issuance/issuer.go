@@ -19,15 +19,15 @@ import (
 type issuer struct {
 	certmagic.Issuer
 	key string
-	// module is Caddy's ACME issuer, which wraps certmagic's ACME issuer, inside. Both are nil for issuers that do not
-	// use ACME. inside is also nil if this version of Caddy does not allow access to it.
+	// module is Caddy's ACME issuer. It wraps certmagic's ACME issuer, which the field inside contains. Both are nil
+	// for issuers that do not use ACME. inside is also nil if this version of Caddy does not allow access to it.
 	module    *caddytls.ACMEIssuer
 	inside    *certmagic.ACMEIssuer
 	listening listening
 }
 
 // newIssuer wraps a provisioned issuer. Some features need access to certmagic's issuer inside of Caddy's issuer. If
-// there is no such access, newIssuer logs which features are missing, and uses Caddy's issuer as it is.
+// access is not possible, newIssuer logs which features are missing, and these features are not used.
 func newIssuer(i certmagic.Issuer, l listening, log *zap.Logger) *issuer {
 	n := &issuer{Issuer: i, key: i.IssuerKey(), listening: l}
 	if m, ok := i.(interface{ GetACMEIssuer() *caddytls.ACMEIssuer }); ok {
@@ -61,8 +61,8 @@ func (i *issuer) name() string {
 	return i.key
 }
 
-// once returns a copy of the issuer for a single order. If the issuer uses ACME, and this version of Caddy allows it,
-// the copy writes its log messages to log.
+// once returns a copy of the issuer for a single order. The copy writes its log messages to log, if the issuer uses
+// ACME and this version of Caddy allows it.
 func (i *issuer) once(log *zap.Logger) certmagic.Issuer {
 	switch {
 	case i.module == nil:
@@ -92,16 +92,16 @@ func (u withoutPrompt) PreCheck(ctx context.Context, names []string, _ bool) err
 	return nil
 }
 
-// listening is the address at which this process handles ACME challenges. If certmagic is configured with any other
-// address, it opens its own listener.
+// listening is the address on which this process already listens for ACME challenges. If certmagic is configured with
+// any other address, it opens its own listener.
 type listening struct {
 	host        string
 	http, https int
 }
 
-// listeningAt returns the addresses for ACME challenges: the first TCP address in o.HTTP and in o.HTTPS. certmagic
-// supports only one listen host for both ports. If the hosts of the two addresses are different and both are specific
-// addresses, TLS-ALPN challenges are disabled.
+// listeningAt returns the addresses on which this process listens for ACME challenges: the first TCP address in o.HTTP
+// and in o.HTTPS. certmagic supports only one listen host for both ports. If the two addresses have different hosts,
+// and neither host stands for all addresses, TLS-ALPN challenges are disabled.
 func listeningAt(o Options) listening {
 	var l listening
 	var other string

@@ -45,16 +45,17 @@ const defaultPause = 15 * time.Minute
 // authority that reports a wrong end of the rate limit.
 const maxPause = 8 * 24 * time.Hour
 
-// limitOf returns the rate limit that an error for a host describes, or nil if the error is not about a rate limit.
-// status and after are the status code and the Retry-After time of the certificate authority's last response.
+// limitOf returns the rate limit that an error describes, or nil if the error is not about a rate limit. The error is
+// the result of an order for host. status and after are the status code and the Retry-After time of the certificate
+// authority's last response.
 func limitOf(host string, err error, status int, after, now time.Time) *limit {
 	var p acme.Problem
 	isProblem := errors.As(err, &p)
 	switch {
 	case isProblem && p.Type == acme.ProblemTypeRateLimited:
 	case isProblem && p.Status != status:
-		// The status code and the error come from different responses. The error may describe a failed challenge, for
-		// example, so do not treat it as a rate limit.
+		// The error is not about this response: it may describe a failed challenge, for example. So do not treat it as
+		// a rate limit.
 		return nil
 	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable && !after.IsZero():
 	default:
@@ -82,7 +83,7 @@ func timeIn(detail string) time.Time {
 	return at
 }
 
-// about reports whether an ACME error concerns only this host or its parent domains. Orders for other hosts then
+// about reports whether an ACME error concerns only this host or its parent domains. Orders for other hosts may then
 // continue. Otherwise the owner of one host could stop the orders for all other hosts.
 func about(host string, p acme.Problem) bool {
 	if len(p.Subproblems) > 0 {
@@ -101,15 +102,16 @@ func about(host string, p acme.Problem) bool {
 	return false
 }
 
-// maxText is the length in bytes to which error messages from certificate authorities are truncated. They are part of
+// maxText is the length in bytes to which error messages from certificate authorities are truncated. They are used in
 // Kubernetes Events, whose notes have at most 1,024 bytes.
 const maxText = 400
 
-// issuerError returns the text that tells the owner of a host why an issuer has failed: the issuer's error message, or
-// why the issuer could not be reached.
+// issuerError returns a message for the owner of a host that says why an issuer has failed: the issuer's own error
+// message, or the reason why the issuer could not be reached.
 func issuerError(issuer string, err error) string {
 	var noConnection *url.Error
-	// A connection to a DNS provider can fail with the same type of error, so check that the URL belongs to the issuer.
+	// A failed connection to a DNS provider can cause the same type of error, so check that the URL belongs to the
+	// issuer.
 	if !errors.As(err, &noConnection) || !strings.Contains(noConnection.URL, "//"+issuer+"/") {
 		return issuer + " returned an error: " + errorText(err)
 	}

@@ -32,7 +32,7 @@ const (
 )
 
 // tick is the interval at which a Manager checks whether this replica is the leader, and whether a host has waited so
-// long for its certificate that this must be reported.
+// long for its certificate that Problems must report the host.
 const tick = time.Second
 
 // Manager orders, renews and loads the certificates of all hosts that use an issuer. It is safe for concurrent use.
@@ -41,27 +41,27 @@ type Manager struct {
 	metrics *metrics
 	// retry is the delay between the first failed order for a host and the next attempt.
 	retry time.Duration
-	// A value in kick makes Run look for due tasks. changed is the channel that the method Changed returns.
+	// Sending to kick makes Run look for due tasks. changed is the channel that the method Changed returns.
 	kick    chan struct{}
 	changed chan struct{}
 
 	mu    sync.Mutex
 	setup *setup
 	hosts map[string]*host
-	// stored maps the name of a host in storage keys (host.stored) to the host.
+	// stored contains all hosts by host.stored, the host name as it is used in storage keys.
 	stored map[string]*host
-	// delayed holds the hosts for which no task is due yet, ordered by the time of their next task. The next task first
-	// reads the host's certificate from the storage.
+	// delayed holds the hosts for which no task is due yet, ordered by the time of their next task. At that time, the
+	// host's certificate is first read from the storage.
 	delayed *delayqueue.Queue[*host]
-	// The following queues hold the hosts for which a task is due: reads to read a certificate from the storage, orders
-	// to order a certificate for a host without one, renewals to renew a certificate, and ariPolls to query the
-	// certificate authority for the renewal time (ARI).
+	// The following queues hold the hosts for which a task is due. For hosts in reads, the certificate must be read
+	// from the storage; in orders, a first certificate must be ordered; in renewals, the certificate must be renewed;
+	// and in ariPolls, the certificate authority must be asked for the renewal time (ARI).
 	reads  *turns.Queue[*host]
 	orders *turns.Queue[*host]
 	// renewals is the queue of hosts whose existing certificate must be renewed.
 	renewals *turns.Queue[*host]
 	ariPolls *turns.Queue[*host]
-	// fresh holds the hosts whose new certificate has not been returned by Take yet.
+	// fresh holds the hosts with a new certificate that Take has not returned yet.
 	fresh map[string]*host
 	// problematic holds all hosts for which Problems may have to report a problem.
 	problematic map[string]*host
@@ -74,8 +74,8 @@ type Manager struct {
 	swept time.Time
 	ended bool
 	pace  pace
-	// careful is a time. Until then, only one order is made at a time, because a certificate authority has reported a
-	// rate limit for the orders of all hosts.
+	// Until the time careful, only one order is made at a time, because a certificate authority has reported a rate
+	// limit for the orders of all hosts.
 	careful time.Time
 	budgets budgets
 }
@@ -95,8 +95,8 @@ func New(log *zap.Logger) *Manager {
 	return m
 }
 
-// Configure creates the issuers of a new Caddy configuration. Running tasks finish with the old issuers. ctx must stay
-// valid as long as the configuration is in use. If Configure returns an error, the old issuers stay in use.
+// Configure creates the issuers of a new Caddy configuration. Running tasks finish with the previous issuers. ctx must
+// stay valid as long as the configuration is in use. If Configure returns an error, the previous issuers stay in use.
 func (m *Manager) Configure(ctx caddy.Context, o Options) error {
 	next, err := newSetup(ctx, o, m)
 	if err != nil {
@@ -174,8 +174,8 @@ func (m *Manager) wasRead(h *host) {
 	}
 }
 
-// readSoon makes reading the host's certificate from the storage the next task of the host. If a task is already
-// running for the host, the certificate is read when this task has ended.
+// readSoon makes Run read the host's certificate from the storage next. If a task is running for the host, the
+// certificate is read when this task has ended.
 func (m *Manager) readSoon(h *host) {
 	if h.busy {
 		h.again = true

@@ -2,7 +2,7 @@ package issuance
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics are the metrics of a Manager. They are registered again with each new Caddy configuration, and keep their
+// metrics are the metrics of a Manager. They are registered again for each new Caddy configuration, and keep their
 // values.
 type metrics struct {
 	orders  *prometheus.CounterVec
@@ -46,8 +46,8 @@ func newMetrics(m *Manager) *metrics {
 	}, m.waiting)}
 }
 
-// waiting returns the number of hosts without a certificate. It only counts hosts in m.problematic, which contains all
-// of these hosts.
+// waiting returns the number of hosts without a certificate. It only looks at the hosts in m.problematic, which
+// contains all of them.
 func (m *Manager) waiting() float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -7,13 +7,13 @@ import (
 	"github.com/caddyserver/certmagic"
 )
 
-// reservedFor determines the part of the rate limit for orders that is reserved for renewals: 5 means one fifth.
+// reservedFor determines which part of certmagic's rate limit for orders is reserved for renewals: 5 means one fifth.
 // Without this reserve, orders for new names could delay renewals until certificates expire.
 const reservedFor = 5
 
-// pace applies certmagic's rate limit for orders before a host is taken from its queue. If certmagic itself delayed the
-// order, the waiting host would count towards the maximum number of concurrent orders. begun holds the start times of
-// the latest orders.
+// pace applies certmagic's rate limit for orders before an order starts. If certmagic itself delayed the order, the
+// order would occupy one of the limited number of concurrent orders meanwhile. begun holds the start times of the
+// latest orders.
 type pace struct{ begun []time.Time }
 
 // ready reports whether another order may start now. renewal is true if the order renews a certificate. If the order

@@ -27,11 +27,11 @@ func (m *Manager) Take() map[string]*tls.Certificate {
 }
 
 const (
-	// soon is how long a host may wait for its certificate before Problems reports this. Most certificates are issued
-	// within seconds.
+	// soon is how long a host may wait for its certificate before Problems reports the host. Most certificates are
+	// issued within seconds.
 	soon = 15 * time.Second
-	// maxProblems is the maximum number of hosts of an object for which a separate problem is reported. The other hosts
-	// of the object are listed in a single problem.
+	// maxProblems is the maximum number of hosts for which an object gets a separate problem. Its other hosts are
+	// listed together in a single problem.
 	maxProblems = 4
 )
 
@@ -48,14 +48,15 @@ func (m *Manager) wakeForPending() {
 	}
 }
 
-// Problems returns the problems with certificates to report to users: one Verdict for each object that defines hosts
-// without a certificate, or hosts whose certificate could not be renewed.
+// Problems returns the problems with certificates to show to users. There is one Verdict for each Kubernetes object
+// that defines hosts without a certificate, or hosts whose certificate could not be renewed.
 func (m *Manager) Problems() []*report.Verdict {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	objects := map[ir.Ref][]*host{}
 	for _, h := range m.problematic {
-		// Skip hosts without an origin: a configuration that was written by hand may omit which object defines a host.
+		// Skip hosts without an origin, which is the object that defines the host. A configuration that was written by
+		// hand may omit it.
 		if h.origin.Kind != "" && (h.lastError != nil || time.Since(h.since) >= soon) {
 			objects[h.origin] = append(objects[h.origin], h)
 		}

@@ -21,9 +21,9 @@ type renewal struct {
 	info *acme.RenewalInfo
 }
 
-// renewalOf calculates when a certificate must be renewed. It is the time that the certificate authority suggests, or,
-// without a suggestion, the time when a third of the certificate's lifetime is left, but always before the certificate
-// expires. It follows certmagic's rules, because certmagic checks again whether a renewal is due.
+// renewalOf calculates when a certificate must be renewed. If the certificate authority suggests a time, this time is
+// used. Otherwise it is the time when a third of the certificate's lifetime is left. In both cases, it is before the
+// certificate expires. The rules are the same as certmagic's, because certmagic checks again whether a renewal is due.
 func renewalOf(leaf *x509.Certificate, meta []byte) renewal {
 	var r renewal
 	if _, issuer, err := decodeMeta(meta); err == nil {
@@ -53,8 +53,9 @@ func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, 
 // another interval.
 const pollEvery = 6 * time.Hour
 
-// poll returns when to query the certificate authority for the renewal time again, which it may have changed. last is
-// the time of the last query. poll returns false if the certificate authority does not suggest renewal times.
+// poll returns when to ask the certificate authority again for the renewal time, which the certificate authority may
+// have changed. last is the time of the last query. poll returns false if the certificate authority does not suggest
+// renewal times.
 func (r *renewal) poll(last time.Time) (time.Time, bool) {
 	switch {
 	case r.info == nil || !r.info.HasWindow():
@@ -85,8 +86,8 @@ func (s *setup) fetchRenewal(ctx context.Context, h *host, of *issued) error {
 	return nil
 }
 
-// decodeMeta decodes the metadata that certmagic stores with a certificate. The metadata contains data of the ACME
-// issuer, which decodeMeta returns in issuer.
+// decodeMeta decodes the metadata that certmagic stores with a certificate. The result issuer is the part of the
+// metadata that comes from the ACME issuer.
 func decodeMeta(data []byte) (m certmagic.CertificateResource, issuer acme.Certificate, err error) {
 	if err = json.Unmarshal(data, &m); err == nil {
 		err = json.Unmarshal(m.IssuerData, &issuer)

@@ -34,9 +34,9 @@ func resolverOf(servers []string) *net.Resolver {
 	}}
 }
 
-// elsewhere checks whether a certificate authority that connects to the host's name would reach this controller. If
-// not, it returns the reason, such as that the name resolves to another address. Otherwise, or if the check is
-// disabled, it returns "". Wildcards are not checked, because they have no address.
+// elsewhere checks whether a certificate authority that connects to the host's name would reach this controller. It
+// returns "" if so, or if the check is disabled. Otherwise it returns the reason, such as that the name resolves to
+// another address. Wildcards are not checked, because they have no address.
 func (s *setup) elsewhere(ctx context.Context, h *host) string {
 	if s.addresses == nil || h.wildcard() {
 		return ""

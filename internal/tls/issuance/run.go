@@ -32,7 +32,7 @@ func (m *Manager) Run(ctx context.Context, leads func() bool) {
 	}
 }
 
-// end releases the current setup and prevents Configure from setting a new one.
+// end gives up the current setup, and prevents Configure from creating a new one.
 func (m *Manager) end() {
 	m.mu.Lock()
 	last := m.setup
@@ -43,8 +43,8 @@ func (m *Manager) end() {
 	}
 }
 
-// dispatch starts as many due tasks as the limits on concurrent tasks allow. It returns the maximum time until it must
-// be called again.
+// dispatch starts as many due tasks as the limits on concurrent tasks allow. It must be called again after the returned
+// duration at the latest.
 func (m *Manager) dispatch(ctx context.Context, running *panics.Group, leads bool) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -102,8 +102,8 @@ func (m *Manager) beginSweep(ctx context.Context, running *panics.Group, now tim
 	})
 }
 
-// task does the work for a host that was taken from a queue, such as ordering its certificate. It is called without
-// holding the manager's mutex.
+// task is the work to do for a host that was taken from a queue, such as ordering its certificate. The function is
+// called without holding the manager's mutex.
 type task func(ctx context.Context, s *setup, h *host)
 
 func (m *Manager) begin(ctx context.Context, running *panics.Group, q *turns.Queue[*host], do task) {
@@ -112,8 +112,8 @@ func (m *Manager) begin(ctx context.Context, running *panics.Group, q *turns.Que
 	}
 }
 
-// beginOrders starts as many orders as the rate limit allows now. Renewals come first. It returns the maximum time
-// until it must be called again.
+// beginOrders starts as many orders as the rate limit allows now, first for renewals and then for new names. It must be
+// called again after the returned duration at the latest.
 func (m *Manager) beginOrders(ctx context.Context, running *panics.Group, now time.Time) time.Duration {
 	rest := time.Minute
 	for _, q := range []*turns.Queue[*host]{m.renewals, m.orders} {
@@ -135,14 +135,14 @@ func (m *Manager) beginOrders(ctx context.Context, running *panics.Group, now ti
 }
 
 // mayOrder reports whether another order may start. It usually returns true. For a while after a certificate authority
-// has reported a rate limit for the orders of all hosts, only one order may run at a time. Each of these orders waits
-// until all pending reads of the storage have ended: every host without a certificate is then in the queue, from which
-// namespaces are served in turn, so that no namespace can use up the rate limit.
+// has reported a rate limit for all hosts, only one order may run at a time. It starts only when no read of the storage
+// is pending: all hosts without a certificate are then in the queue, which serves the namespaces in turn, so that no
+// namespace can use up the rate limit.
 func (m *Manager) mayOrder(now time.Time) bool {
 	return !now.Before(m.careful) || m.orders.Running()+m.renewals.Running()+m.reads.Running()+m.reads.Len() == 0
 }
 
-// pacedAfterStart is how long, after the end of a certificate authority's rate limit, only one order is made at a time.
+// pacedAfterStart is how long orders are made one at a time after the end of a certificate authority's rate limit.
 const pacedAfterStart = time.Hour
 
 func (m *Manager) start(ctx context.Context, running *panics.Group, q *turns.Queue[*host], h *host, do task) {
@@ -157,7 +157,7 @@ func (m *Manager) start(ctx context.Context, running *panics.Group, q *turns.Que
 	})
 }
 
-// finish is called when the task for a host has ended, even if it has panicked. It schedules the host's next task.
+// finish is called when the task for a host has ended, even after a panic. It schedules the host's next task.
 func (m *Manager) finish(q *turns.Queue[*host], h *host) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -172,7 +172,7 @@ func (m *Manager) next(h *host) {
 	switch {
 	case h.gone:
 	case h.again || ordered && h.lastError == nil:
-		// Read the certificate back from the storage, as other replicas do.
+		// Read the certificate from the storage, as the other replicas do.
 		h.again = false
 		m.readSoon(h)
 	default:
@@ -180,7 +180,7 @@ func (m *Manager) next(h *host) {
 	}
 }
 
-// plan schedules the next task for a host: it adds the host to the queue for the task if the task is due, otherwise to
+// plan schedules the next task for a host. If a task is due, the host is added to the queue for this task, otherwise to
 // m.delayed.
 func (m *Manager) plan(h *host, now time.Time) {
 	if !m.leads {

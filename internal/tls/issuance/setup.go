@@ -43,17 +43,17 @@ type Options struct {
 	Resolvers []string
 }
 
-// setup holds what is needed to order certificates under one Caddy configuration, such as the issuers and the storage.
-// It is immutable, except pauses and users.
+// setup contains what is needed to order certificates under one Caddy configuration, such as the issuers and the
+// storage. It is immutable, except for pauses and users.
 type setup struct {
 	storage certmagic.Storage
 	issuers []*issuer
-	// mark is a string that identifies the configured issuers and their configuration.
+	// mark is a hash of the configuration of the issuers. It changes if other issuers are configured.
 	mark string
 	// config is the certmagic configuration that contains the issuers. Each order uses a copy of config with its own
 	// logger.
 	config *certmagic.Config
-	// pauses maps the key of an issuer to the latest pause, which is a rate limit of this issuer for all hosts.
+	// pauses maps the key of an issuer to its latest pause: the issuer's rate limit for the orders of all hosts.
 	pauses sync.Map
 	// retry is the delay between the first failed order for a host and the next attempt.
 	retry time.Duration
@@ -70,21 +70,21 @@ type setup struct {
 	users atomic.Int64
 }
 
-// subscriber is implemented by storages that notify a function of each changed value, even if another replica has
-// changed it. The function gets the key of the value.
+// subscriber is implemented by storages that call a function with the key of each changed value, even if another
+// replica has changed the value.
 type subscriber interface {
 	Subscribe(func(key string)) (unsubscribe func())
 }
 
-// challengeStorage is implemented by storages that search for unknown challenge tokens only while a certificate may be
-// being ordered for the host. SetWanted sets the function that reports whether this is so.
+// challengeStorage is implemented by storages that look up an unknown challenge token only if a certificate may be on
+// order for the host. SetWanted sets the function that reports this for a host.
 type challengeStorage interface {
 	SetWanted(func(host string) bool)
 }
 
-// renewCheck is the interval at which, according to its configuration, certmagic checks for renewals. It determines how
-// early certmagic agrees to renew a certificate: up to renewCheck before the chosen renewal time, and at the latest
-// five times renewCheck before the certificate expires.
+// renewCheck is the interval between checks for renewals in certmagic's configuration. It determines how early
+// certmagic agrees to renew a certificate: up to renewCheck before the renewal time, or when less than five times
+// renewCheck is left until the certificate expires.
 const renewCheck = time.Minute
 
 func newSetup(ctx caddy.Context, o Options, m *Manager) (*setup, error) {
@@ -158,8 +158,8 @@ func provision(ctx caddy.Context, modules []json.RawMessage) ([]certmagic.Issuer
 	return all, nil
 }
 
-// without removes a field from a JSON object. Like Caddy, this package uses it to remove the name of a module before it
-// decodes the module's object, because unknown fields are rejected.
+// without removes a field from a JSON object. It is used to remove the name of a module before the module's object is
+// decoded, because unknown fields are rejected. Caddy does the same.
 func without(raw json.RawMessage, field string) json.RawMessage {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil {
@@ -192,8 +192,8 @@ func (s *setup) paced() bool {
 	return len(s.issuers) > 0 && s.issuers[0].module != nil
 }
 
-// load reads the certificates of a host from the storage, one for each issuer, and returns the newest one. It returns
-// nil if no certificate could be read; if reading one of them failed, it then also returns an error.
+// load reads the certificates of a host from the storage, one for each issuer, and returns the newest one. If no
+// certificate could be read, it returns nil, and an error if one of the reads has failed.
 func (s *setup) load(ctx context.Context, h *host) (*issued, error) {
 	var newest *issued
 	var failed error

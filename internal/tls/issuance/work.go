@@ -20,7 +20,7 @@ const (
 )
 
 // patientReads is how many times in a row reading a certificate may fail before an error is reported. Single failures
-// are normal, because a certificate cannot be read while another replica is writing it.
+// are normal: a certificate cannot be read while another replica is writing it.
 const patientReads = 2
 
 // fetch reads the certificate of a host from the storage.
@@ -38,7 +38,8 @@ func (m *Manager) fetch(ctx context.Context, s *setup, h *host) {
 	}
 	m.wasRead(h)
 	if found == nil {
-		// Report an error only if the host has no certificate: a certificate that was read earlier stays in use.
+		// Report an error only if the host has no certificate. Otherwise the certificate that was read earlier stays in
+		// use.
 		if h.misses++; err != nil && h.issued == nil && h.misses > patientReads {
 			m.fail(h, &failure{Reason: clean(err.Error()), NotBefore: time.Now().Add(m.retry)})
 		}
@@ -58,7 +59,7 @@ func (m *Manager) fetch(ctx context.Context, s *setup, h *host) {
 	}
 }
 
-// announce logs that a certificate was issued. Only the replica that has ordered the certificate logs this.
+// announce logs that a certificate was issued. It does nothing on replicas that have not ordered the certificate.
 func (m *Manager) announce(s *setup, h *host) {
 	if h.got == "" {
 		return
@@ -74,8 +75,8 @@ func (m *Manager) announce(s *setup, h *host) {
 	h.got = ""
 }
 
-// announcements maps the result of an order to its log message. Caddy logs the same messages, so users may search for
-// them.
+// announcements maps the result of an order to its log message. The messages are the same as Caddy's, because users may
+// search for them.
 var announcements = map[string]string{
 	issuedResult: "certificate obtained successfully", renewedResult: "certificate renewed successfully",
 }
@@ -135,8 +136,8 @@ func (m *Manager) order(ctx context.Context, s *setup, h *host) {
 	m.recordOrder(h, failed, rest)
 }
 
-// postpone is called if no certificate can be ordered for a host now. It records the reason, and does not count as an
-// order towards the rate limit.
+// postpone is called if no certificate can be ordered for a host now. It records the reason in the host. The attempt
+// does not count towards the rate limit for orders.
 func (m *Manager) postpone(h *host, why *failure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -145,8 +146,8 @@ func (m *Manager) postpone(h *host, why *failure) {
 	m.fail(h, why)
 }
 
-// giveBack gives the namespace of the host another turn: the queues of orders serve this namespace next. It is called
-// if no order was made for the host, or if a rate limit for all hosts was the reason for its failure.
+// giveBack makes the queues serve the namespace of the host next, because its last turn had no effect: no order was
+// made, or the order failed because of a rate limit for all hosts.
 func (m *Manager) giveBack(h *host) {
 	m.orders.GiveBack(h)
 	m.renewals.GiveBack(h)
@@ -182,7 +183,7 @@ func (m *Manager) refusal(ctx context.Context, s *setup, h *host) *failure {
 }
 
 // recordOrder records the result of an order. failed is nil if a certificate was issued. If an issuer has reported a
-// rate limit for all hosts, rest is the end of this rate limit; otherwise rest is zero.
+// rate limit for all hosts, rest is the time when this limit ends; otherwise rest is the zero time.
 func (m *Manager) recordOrder(h *host, failed *failure, rest time.Time) {
 	result := issuedResult
 	m.mu.Lock()
@@ -215,8 +216,8 @@ func (m *Manager) fail(h *host, why *failure) {
 	}
 }
 
-// logStorageError logs err, an error of the storage during an order, unless it is nil. Such an error does not delay the
-// next order.
+// logStorageError logs an error of the storage that has occurred during an order. Such an error does not delay the next
+// order. err may be nil.
 func (m *Manager) logStorageError(err error, h *host) {
 	if err != nil {
 		m.log.Error("cannot store the result of an attempt", zap.String("host", h.name), zap.Error(err))
@@ -268,8 +269,8 @@ type attemptError struct {
 	log    *caddyinternals.LogTap
 }
 
-// attempt orders a certificate from the usable issuers, one after the other. It returns nil as soon as an issuer has
-// issued the certificate. Otherwise it returns the errors of all issuers.
+// attempt orders a certificate from the usable issuers, one after the other, until one of them has issued the
+// certificate. It then returns nil. If all issuers have failed, it returns their errors.
 func (s *setup) attempt(ctx context.Context, h *host, usable []*issuer, log *zap.Logger) []attemptError {
 	log = log.Named("issuance")
 	own, results := caddyinternals.TapLog(log)
@@ -301,8 +302,8 @@ func (s *setup) attempt(ctx context.Context, h *host, usable []*issuer, log *zap
 	return all
 }
 
-// judge combines the errors of the issuers into a failure of the host. If an issuer has reported a rate limit for all
-// hosts, judge stores a pause for this issuer. It also returns the time when the last of these pauses ends, or zero if
+// judge combines the errors of the issuers into a failure of the host. For each issuer that has reported a rate limit
+// for all hosts, judge stores a pause. The returned time is when the last of these pauses ends, or the zero time if
 // there are no pauses.
 func (s *setup) judge(ctx context.Context, h *host, last *failure, errs []attemptError,
 	now time.Time) (*failure, time.Time) {
@@ -321,8 +322,8 @@ func (s *setup) judge(ctx context.Context, h *host, last *failure, errs []attemp
 			p := pause{Until: l.until, Reason: reasons[len(reasons)-1]}
 			s.pauses.Store(e.issuer.key, p)
 			rest = later(rest, p.Until)
-			// Ignore the error: a replica that cannot read the pause from the storage sends one more order, and gets
-			// the same rate limit from the issuer.
+			// Ignore the error. It only means that other replicas do not know about the pause: they send one more
+			// order, and get the same rate limit from the issuer.
 			_ = remember(ctx, s.storage, pauseKey(e.issuer.key), p)
 		default:
 			f.Limits[e.issuer.key] = l.until
