@@ -14,12 +14,12 @@ import (
 )
 
 // The minimum and maximum length of RSA keys, in bits. crypto/tls rejects handshakes with shorter keys. Clients that
-// use crypto/tls reject longer keys, with which a handshake would also take as long as a hundred others.
+// use crypto/tls reject longer keys; a handshake with such a key would also take as long as a hundred others.
 const (
 	minRSA = 1024
 	maxRSA = 8192
-	// maxKey is the maximum size of a key in PEM, in bytes. An RSA key of maxRSA bits is smaller. The size is checked
-	// before the key is parsed, because parsing a key of several megabytes takes too long.
+	// maxKey is the maximum size in bytes of a private key in PEM format. An RSA key of maxRSA bits is smaller. The
+	// size is checked before the key is parsed, because parsing a key of several megabytes takes too long.
 	maxKey = 8 << 10
 )
 

@@ -37,9 +37,9 @@ func NamesOf(leaf *x509.Certificate) Names {
 	return n
 }
 
-// Cover reports whether a certificate with these names covers a host. host may be a host name, or a wildcard, which
-// only the same wildcard covers. In a wildcard name, * stands for exactly one label. host must be in lower case and
-// must not end with a dot.
+// Cover reports whether a certificate with these names is valid for a host. host may be a host name, or a wildcard, for
+// which only the same wildcard is valid. In a wildcard name, * stands for exactly one label. host must be in lower case
+// and must not end with a dot.
 func (n Names) Cover(host string) bool {
 	if _, found := slices.BinarySearch(n.exact, host); found {
 		return host != ""
@@ -73,8 +73,8 @@ func (n Names) String() string {
 // longest is the length in bytes to which names from certificates are truncated in messages.
 const longest = 64
 
-// Quote quotes a name from a certificate for terminals and log messages. This is needed because such a name may contain
-// any characters.
+// Quote quotes a name from a certificate for terminals and log messages, because such a name may contain any
+// characters.
 func Quote(name string) string {
 	if len(name) > longest {
 		return fmt.Sprintf("%q...", name[:longest])

@@ -60,8 +60,8 @@ func Parse(cert, key []byte) (*tls.Certificate, error) {
 	return pair(certificates, signer)
 }
 
-// ParseCertificates parses the PEM certificates in data, which is the value of a key in a Secret. It returns an error
-// if data contains no certificates.
+// ParseCertificates parses PEM certificates. data is the value of a key in a Secret, and key is the name of this key
+// for error messages. It returns an error if data contains no certificates.
 func ParseCertificates(key string, data []byte) ([]*x509.Certificate, error) {
 	var all []*x509.Certificate
 	for {
@@ -86,8 +86,8 @@ func ParseCertificates(key string, data []byte) ([]*x509.Certificate, error) {
 
 var errMismatch = errors.New("the key in " + PrivateKey + " belongs to none of the certificates in " + CertificateKey)
 
-// pair combines the key with the certificate that belongs to it. It compares public keys itself. crypto/tls would parse
-// the key again for each certificate, which would take too long for a Secret with thousands of certificates.
+// pair combines the key with the certificate that belongs to it. It compares public keys itself, because crypto/tls
+// would parse the key again for each certificate, which takes too long for a Secret with thousands of certificates.
 func pair(all []*x509.Certificate, key crypto.Signer) (*tls.Certificate, error) {
 	public := key.Public().(interface{ Equal(crypto.PublicKey) bool })
 	i := slices.IndexFunc(all, func(c *x509.Certificate) bool { return public.Equal(c.PublicKey) })
@@ -129,8 +129,8 @@ func Issued(issuer, c *x509.Certificate) bool {
 		return false
 	}
 	if len(c.AuthorityKeyId) == 0 {
-		// The key identifiers need not match for a self-signed certificate, which may lack the identifier of its
-		// issuer's key.
+		// A self-signed certificate may lack this identifier. It is its own issuer, so another certificate with the
+		// same name has not issued it.
 		return !bytes.Equal(c.RawSubject, c.RawIssuer)
 	}
 	return len(issuer.SubjectKeyId) == 0 || bytes.Equal(issuer.SubjectKeyId, c.AuthorityKeyId)
@@ -146,8 +146,8 @@ const (
 	Expired
 )
 
-// Period is the validity period of a certificate. The zero value means that there is no certificate; At then returns
-// Valid.
+// Period is the validity period of a certificate. The zero value stands for a missing certificate, for which At always
+// returns Valid.
 type Period struct{ From, Until time.Time }
 
 // PeriodOf returns the validity period of a certificate.
@@ -166,7 +166,8 @@ func (p *Period) At(t time.Time) Validity {
 	return Valid
 }
 
-// Sum returns a checksum of values in a Secret. It allows a caller to detect changes without keeping a copy.
+// Sum returns a checksum of values in a Secret, with which a caller can detect changes without keeping a copy of the
+// values.
 func Sum(parts ...[]byte) (sum [sha256.Size]byte) {
 	h := sha256.New()
 	for _, part := range parts {

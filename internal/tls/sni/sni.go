@@ -1,5 +1,5 @@
-// Package sni reads the server name from the first message of a TLS connection, the ClientHello. The connection can
-// then be forwarded to a backend that terminates TLS, including the bytes that were read.
+// Package sni reads the server name from the ClientHello, the first message of a TLS connection. The connection can
+// then be forwarded to a backend that terminates TLS. The bytes that were read are kept, and must be forwarded first.
 package sni
 
 import (
@@ -24,7 +24,8 @@ var (
 // nothing to the connection and does not change its deadlines.
 func Read(conn net.Conn, buffer []byte) (name string, n int, err error) {
 	h := &hello{Conn: conn, buffer: buffer}
-	// Ignore the error: readHello aborts the handshake as soon as the ClientHello has been parsed.
+	// Ignore the error: the handshake is expected to fail, because readHello aborts it after the ClientHello has been
+	// parsed.
 	_ = tls.Server(h, readHello).Handshake()
 	switch {
 	case h.complete:
