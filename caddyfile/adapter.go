@@ -20,15 +20,15 @@ const adapterName = "caddyfile"
 var errAdapter error
 
 // Wrap Caddy's adapter: a global option can only add an app to the configuration, but the option k8singress also adds
-// servers and TLS policies. See design/002-structure-from-a-global-option.md. Caddy's adapter is already registered
-// here, because this package imports httpcaddyfile.
+// servers and TLS policies. See design/002-structure-from-a-global-option.md. At this point, Caddy's adapter is already
+// registered, because this package imports httpcaddyfile.
 func init() {
 	errAdapter = caddyinternals.WrapAdapter(adapterName,
 		func(next caddyconfig.Adapter) caddyconfig.Adapter { return adapter{next} })
 }
 
-// adapter calls another adapter and adds the servers and TLS policies of the controller to its output, if the output
-// contains the app k8singress.
+// adapter wraps another Caddyfile adapter. If its output contains the app k8singress, it adds the servers and TLS
+// policies of the controller.
 type adapter struct {
 	next caddyconfig.Adapter
 }
@@ -46,7 +46,8 @@ func (a adapter) Adapt(body []byte, options map[string]any) ([]byte, []caddyconf
 	return complete, warnings, nil
 }
 
-// outline holds the parts of a JSON configuration that addStructure reads.
+// outline contains the parts of Caddy's JSON configuration that are needed to add the servers and TLS policies of the
+// controller.
 type outline struct {
 	Admin *caddy.AdminConfig         `json:"admin"`
 	Apps  map[string]json.RawMessage `json:"apps"`
@@ -78,8 +79,8 @@ func addStructure(adapted []byte) ([]byte, error) {
 	return json.Marshal(config)
 }
 
-// adminAddress returns the address of the admin API that the Caddyfile configures. It returns "" if the Caddyfile does
-// not set the address, because the default depends on the machine on which Caddy runs the configuration.
+// adminAddress returns the address of the admin API in the Caddyfile. It returns "" if the Caddyfile does not set the
+// address: the default depends on the machine on which Caddy will run.
 func adminAddress(admin *caddy.AdminConfig) string {
 	switch {
 	case admin == nil:

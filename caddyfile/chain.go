@@ -11,8 +11,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// insideChain is a key in Caddy's parser options. It is set while a chain is parsed, so that a directive knows that it
-// is inside a chain.
+// insideChain is a key in Caddy's parser options. It is set while the block of the option chain is parsed, so that the
+// directive k8singress can be rejected there.
 const insideChain = name + " chain"
 
 // setChain parses the option chain:
@@ -21,7 +21,7 @@ const insideChain = name + " chain"
 //		<directives...>
 //	}
 //
-// It stores the routes of the handler chain in the draft. Directives run in the order in which they are written, as in
+// The routes of the handler chain are stored in the draft. Directives run in the order in which they are written, as in
 // Caddy's directive route.
 func setChain(d *draft, l *line) error {
 	chain := l.args[0]
@@ -43,8 +43,8 @@ func setChain(d *draft, l *line) error {
 	return nil
 }
 
-// chainRoutes returns the routes of a chain block as JSON. It wraps the block in a site and lets Caddy parse the site,
-// because directives need a Helper, which Caddy only creates for sites.
+// chainRoutes returns the routes in the block of the option chain as JSON. It wraps the block in a site and lets Caddy
+// parse the site, because directives need a Helper, which Caddy only creates for sites.
 func chainRoutes(segment caddyfile.Segment) (json.RawMessage, error) {
 	// The token before the opening brace is the name of the chain. Replace it with "route", so that the block becomes a
 	// route directive.
@@ -99,7 +99,8 @@ func blockRoutes(site caddyhttp.RouteList) (json.RawMessage, error) {
 	return json.Marshal(block.Routes)
 }
 
-// wordings replace Caddy's error messages about sites and route directives with messages about chains.
+// wordings lists replacements for phrases in Caddy's error messages. Caddy mentions sites and route directives, but the
+// user has written a chain.
 var wordings = []struct {
 	caddy *regexp.Regexp
 	ours  string

@@ -90,8 +90,8 @@ func (b *draft) parse(segment caddyfile.Segment) error {
 	return nil
 }
 
-// check returns an error if an option does not match the grammar in row.Values. It also rejects an option that is set
-// twice, unless the option takes a block or its first argument is a key.
+// check returns an error if an option does not match row.Values, the grammar of its arguments. It also returns an error
+// if the option is set twice, unless the option takes a block or its first argument is a key.
 func (b *draft) check(row *option.Row[draft, *line], l *line) error {
 	grammar, _, takesBlock := strings.Cut(row.Values, "{")
 	grammar, bare := strings.CutSuffix(grammar, "[")
@@ -138,7 +138,7 @@ var conflicts = []struct{ one, other, remedy string }{
 		"the status contains the addresses either of a Service or of publish_address; remove one of the options"},
 }
 
-// finish checks combinations of options, and sets config.Source after all options are parsed.
+// finish checks combinations of options, and sets config.Source. It is called after all options are parsed.
 func (b *draft) finish() error {
 	for _, c := range conflicts {
 		if b.given[c.one] && b.given[c.other] {
@@ -174,8 +174,8 @@ func (b *draft) source() *settings.Source {
 	}}
 }
 
-// nearestOption returns a suggestion for the error message about an unknown option: an option with a similar name, or
-// the option that corresponds to a flag of ingress-nginx. It returns "" if there is no suggestion.
+// nearestOption returns a suggestion for the error message about an unknown option: the option with a similar name, or
+// the option that replaces a flag of ingress-nginx. It returns "" if there is no suggestion.
 func nearestOption(word string) string {
 	word, _, _ = strings.Cut(strings.ReplaceAll(strings.TrimLeft(word, "-"), "-", "_"), "=")
 	if flag := flags.Table.Find(strings.ReplaceAll(word, "_", "-")); flag != nil && flag.Scope != "" {

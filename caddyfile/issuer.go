@@ -19,8 +19,8 @@ const issuers = "tls.issuance"
 //		<options...>
 //	}
 //
-// It stores the JSON configuration of the issuer module in the draft. The module itself parses its arguments and its
-// block, as in Caddy's own directives.
+// The JSON configuration of the issuer module is stored in the draft. The module parses its arguments and its block
+// itself, as in Caddy's own directives.
 func setIssuer(d *draft, l *line) error {
 	id := issuers + "." + l.args[0]
 	if _, err := caddy.GetModule(id); err != nil {

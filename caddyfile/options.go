@@ -9,7 +9,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/settings"
 )
 
-// line is one option in the block of the global option.
+// line is one option in the block of the global option k8singress.
 type line struct {
 	args []string
 	// tokens are all tokens of the option, including its name and the tokens of its block.
@@ -20,7 +20,7 @@ type line struct {
 // arguments it takes, and whether it takes a block.
 var options = slices.Concat(objectOptions, trafficOptions, hostOptions)
 
-// objectOptions select the Kubernetes objects to read, and the source that they are read from.
+// objectOptions configure which Kubernetes objects are read, and whether they come from a cluster or from files.
 var objectOptions = option.Table[draft, *line]{
 	{
 		Name: "kubeconfig", Values: "<file>", Parse: one(func(d *draft) *string { return &d.kubeconfig }, anything),

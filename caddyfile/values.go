@@ -28,7 +28,8 @@ import (
 // check is a function that returns an error if a value is invalid.
 type check func(string) error
 
-// value returns a parser for an option with one argument. read converts the argument to the value of the field.
+// value returns a parser for an option with one argument. The parser converts the argument with read, and stores the
+// result in the field of the draft.
 func value[T any](field func(*draft) *T, read func(string) (T, error)) func(*draft, *line) error {
 	return func(d *draft, l *line) error {
 		v, err := read(l.args[0])
@@ -41,7 +42,7 @@ func value[T any](field func(*draft) *T, read func(string) (T, error)) func(*dra
 
 var errEmpty = errors.New("the argument is empty: write a value, or remove the option")
 
-// one returns a parser for an option with one argument. The parser stores the argument in the field if it is valid.
+// one returns a parser for an option with one argument. If the argument is valid, the parser stores it in the field.
 func one(field func(*draft) *string, valid check) func(*draft, *line) error {
 	return value(field, func(s string) (string, error) {
 		if s == "" {
@@ -51,7 +52,7 @@ func one(field func(*draft) *string, valid check) func(*draft, *line) error {
 	})
 }
 
-// enable returns a parser for an option without arguments. It sets the field to true.
+// enable returns a parser for an option without arguments. The parser sets the field to true.
 func enable(field func(*draft) *bool) func(*draft, *line) error {
 	return func(d *draft, _ *line) error {
 		*field(d) = true
@@ -59,8 +60,8 @@ func enable(field func(*draft) *bool) func(*draft, *line) error {
 	}
 }
 
-// many returns a parser for an option with any number of arguments. The parser stores the arguments in the field if all
-// of them are valid.
+// many returns a parser for an option with any number of arguments. If all arguments are valid, the parser stores them
+// in the field.
 func many(field func(*draft) *[]string, valid check) func(*draft, *line) error {
 	return func(d *draft, l *line) error {
 		for i, arg := range l.args {
@@ -76,8 +77,8 @@ func many(field func(*draft) *[]string, valid check) func(*draft, *line) error {
 	}
 }
 
-// addresses returns a parser for an option whose arguments are listen addresses. The argument "off" sets the field to
-// an empty list, which is not nil: nil means the default addresses.
+// addresses returns a parser for an option whose arguments are listen addresses. If the argument is "off", the parser
+// sets the field to an empty list, so that there are no listeners. A nil list stands for the default addresses.
 func addresses(field func(*draft) *[]string) func(*draft, *line) error {
 	list := many(field, listenAddress)
 	return func(d *draft, l *line) error {
@@ -114,8 +115,8 @@ func number(field func(*draft) *int) func(*draft, *line) error {
 	})
 }
 
-// size returns a parser for an option whose argument is a positive size, such as 512MiB. The field is set to the number
-// of bytes.
+// size returns a parser for an option whose argument is a positive size, such as 512MiB. The parser sets the field to
+// the number of bytes.
 func size(field func(*draft) *int64) func(*draft, *line) error {
 	return value(field, func(s string) (int64, error) {
 		n, err := humanize.ParseBytes(s)
@@ -208,8 +209,8 @@ func chainName(s string) error {
 
 var environmentVariable = regexp.MustCompile(`^\{env\.\w+\}$`)
 
-// zone returns an error unless s is the name of a zone, or Caddy's placeholder for an environment variable that
-// contains the name. A zone is a topology zone of the cluster, and its name is the value of a node label.
+// zone returns an error unless s is the name of a topology zone, which is the value of a node label, or Caddy's
+// placeholder for an environment variable that contains the name.
 func zone(s string) error {
 	if len(validation.IsValidLabelValue(s)) > 0 && !environmentVariable.MatchString(s) {
 		return fmt.Errorf(
@@ -295,8 +296,8 @@ func probeAddress(s string) error {
 	return listenAddress(s)
 }
 
-// numericPorts reports whether the port of an address, or both ends of its port range, are numbers. It also returns
-// true if the address has no port.
+// numericPorts reports whether the port of an address, or both ends of its port range, are numbers. It returns true for
+// an address without a port.
 func numericPorts(s string) bool {
 	_, _, port, err := caddy.SplitNetworkAddress(s)
 	if err != nil || port == "" {
