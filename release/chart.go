@@ -17,15 +17,15 @@ import (
 	"github.com/k8singress/k8singress/release/build"
 )
 
-// edit describes how to replace one line in a file of the Helm chart. line is a regular expression that must match
-// exactly once.
+// edit describes the replacement of one line in a file of the Helm chart. line is a regular expression for the old
+// line, and must match exactly once.
 type edit struct {
 	file, line string
 	value      string
 }
 
-// edits returns the edits that set the version and the image in the Helm chart, so that the chart installs the image of
-// the same release.
+// edits returns the changes that set the version and the image in the Helm chart, so that the chart installs the image
+// of the same release.
 func (o *options) edits(source build.Source) []edit {
 	registry, _, _ := strings.Cut(o.name, "/")
 	return []edit{

@@ -35,7 +35,7 @@ type options struct {
 	// name is the name of the image, including the registry but without a tag.
 	name      string
 	platforms []v1.Platform
-	// programs maps platforms to the paths of prebuilt binaries, which are given with -binary. For all other platforms,
+	// programs contains the paths of prebuilt binaries, which are given with -binary, by platform. For other platforms,
 	// the binary is compiled.
 	programs map[string]string
 }

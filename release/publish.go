@@ -24,8 +24,8 @@ import (
 	"github.com/k8singress/k8singress/release/statement"
 )
 
-// imageLine and versionLine match the lines in manifests that contain the image and the version. A release replaces the
-// values in these lines.
+// imageLine and versionLine match the lines in manifests that contain the image and the version. For a release, the
+// values in these lines are replaced.
 var (
 	imageLine   = regexp.MustCompile(`(?m)^([ -]*image: )"\S+/k8singress(:\S*)?"$`)
 	versionLine = regexp.MustCompile(`(?m)^( *app\.kubernetes\.io/version: ).*$`)
@@ -91,8 +91,8 @@ func (o *options) everything(ctx context.Context, source build.Source, log io.Wr
 	return o.tell(log, source, made.digest)
 }
 
-// command returns the command that compiled a binary, for the provenance. For a prebuilt binary, which was given with
-// -binary, it returns a remark instead.
+// command returns the command that compiled a binary, for the SLSA provenance. For a prebuilt binary, which was given
+// with -binary, it returns a remark instead.
 func (o *options) command(m made, source build.Source) []string {
 	if given := o.programs[m.platform.String()]; given != "" {
 		return []string{"the binary was given with -binary, and not compiled by this command"}
@@ -100,11 +100,11 @@ func (o *options) command(m made, source build.Source) []string {
 	return append(build.Environment(m.platform), source.Command(programFile(m))...)
 }
 
-// programFile returns the name of the published file with the binary for a platform.
+// programFile returns the file name under which the binary for a platform is published.
 func programFile(m made) string { return "k8singress-" + build.Name(m.platform) }
 
-// addProgram adds the binary for a platform and its SBOM to the release. It returns the version of Go with which the
-// binary was compiled.
+// addProgram adds the binary for a platform and its SBOM (list of modules) to the release. It returns the version of Go
+// with which the binary was compiled.
 func (f *files) addProgram(m made, source build.Source) (string, error) {
 	data, err := os.ReadFile(m.program)
 	if err != nil {

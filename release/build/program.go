@@ -23,9 +23,9 @@ var Platforms = []v1.Platform{
 // prints.
 const versionVariable = "github.com/k8singress/k8singress/k8singress.version"
 
-// Command returns the go command that compiles the binary to the file out. The command must run with the variables that
-// Environment returns. The binary is statically linked, and it contains no paths of the build machine, so the same
-// source results in the same bytes on every machine.
+// Command returns the go command that compiles the binary to the file out. It must be run with the environment
+// variables that Environment returns. The binary is statically linked and contains no paths of the build machine, so
+// the same source results in the same bytes on every machine.
 func (s Source) Command(out string) []string {
 	return []string{
 		"go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X " + versionVariable + "=" + s.Version,
@@ -43,8 +43,8 @@ func Environment(p v1.Platform) []string {
 	}
 }
 
-// Program compiles the binary for a platform, and returns its path, which is in a subfolder of cache. Go reuses an
-// existing binary that is up to date.
+// Program compiles the binary for a platform, and returns its path. The binary is stored in a subfolder of cache. Go
+// does not compile it again if it is up to date.
 func (s Source) Program(ctx context.Context, cache string, p v1.Platform, log io.Writer) (string, error) {
 	// The path must be absolute, because Go runs in the root of the repository.
 	out, err := filepath.Abs(filepath.Join(cache, Name(p), "caddy"))

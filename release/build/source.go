@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Source describes the state of the source code from which a release is built. Builds from the same state result in the
+// Source describes the state of the source code from which a release is built. The same state always results in the
 // same bytes.
 type Source struct {
 	// Root is the root folder of the repository.
@@ -30,9 +30,9 @@ type Source struct {
 // epochVariable is the environment variable with the build time for reproducible builds, in seconds since 1970.
 const epochVariable = "SOURCE_DATE_EPOCH"
 
-// ReadSource reads the state of the git repository in the folder root. If version is empty, Version is the version of
-// the commit. Outside of a git repository, for example in an unpacked source archive, version is required, and Time is
-// the value of SOURCE_DATE_EPOCH, or the start of 1970 if this variable is not set.
+// ReadSource reads the state of the git repository in the folder root. If the argument version is empty, the version
+// comes from the git commit. Outside of a git repository, for example in an unpacked source archive, version is
+// required, and Time is the value of SOURCE_DATE_EPOCH, or the start of 1970 if this variable is not set.
 func ReadSource(ctx context.Context, root, version string) (Source, error) {
 	s := Source{Root: root, Version: version, Time: time.Unix(0, 0).UTC()}
 	if err := s.readCommit(ctx); err != nil {

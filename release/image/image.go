@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// About holds the metadata of the image, for its labels and file times.
+// About holds the metadata for the labels of the image and for the modification times of its files.
 type About struct {
 	// Version is the version of the release. Revision is the hash of the commit. Both may be empty.
 	Version, Revision string
@@ -65,7 +65,7 @@ func config(a About) v1.Config {
 	}
 }
 
-// Archive returns the files of the image as a compressed tar archive. The archive is the only layer of the image. The
+// Archive returns the files of the image as a compressed tar archive, which is the only layer of the image. The
 // Dockerfile uses the same archive.
 func Archive(program []byte, at time.Time) ([]byte, error) {
 	var compressed bytes.Buffer
@@ -82,7 +82,8 @@ func Archive(program []byte, at time.Time) ([]byte, error) {
 	return compressed.Bytes(), nil
 }
 
-// New returns the image for a platform. archive, which Archive has created, becomes its only layer.
+// New returns the image for a platform. archive is the result of the function Archive, and becomes the only layer of
+// the image.
 func New(platform v1.Platform, archive []byte, about About) (v1.Image, error) {
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive)), nil }
 	layer, err := tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer))

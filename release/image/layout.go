@@ -18,11 +18,12 @@ type Platform struct {
 	Image v1.Image
 }
 
-// plain is an image without an artifact type. Without this wrapper, the entry for the image in an index would have an
-// artifact type, and some clients would skip the image, because the artifact type marks content that cannot be run.
+// plain is an image without an artifact type. An artifact type marks content that cannot be run. Without this wrapper,
+// the entry for the image in an index would have an artifact type, and some clients would skip the image.
 type plain struct{ v1.Image }
 
-// ArtifactType returns "". Without this method, the library would use the media type of the image's configuration.
+// ArtifactType returns "". Without this method, the library would use the media type of the image's configuration as
+// the artifact type.
 func (plain) ArtifactType() (string, error) { return "", nil }
 
 // Index returns a multi-platform image: an index with one image for each platform.

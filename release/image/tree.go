@@ -14,8 +14,8 @@ const User = 101
 // Program is the path of the binary in the image. The image contains no other programs.
 const Program = "/usr/bin/caddy"
 
-// DataFolder is the folder for Caddy's data and configuration, as far as they are not shared with other pods. The
-// environment variables XDG_DATA_HOME and XDG_CONFIG_HOME of the image are set to it.
+// DataFolder is the folder for Caddy's data and configuration that are not shared with other pods. The environment
+// variables XDG_DATA_HOME and XDG_CONFIG_HOME of the image are set to it.
 const DataFolder = "/data"
 
 // capabilityRecord is the name of the tar record that holds the Linux capabilities of a file, which are stored in an

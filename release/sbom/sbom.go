@@ -1,5 +1,5 @@
-// Package sbom writes an SPDX document that lists the Go modules in a binary. Go stores this list in the binary, so the
-// document contains the modules that are linked into the binary, and not all modules in go.mod.
+// Package sbom writes an SPDX document that lists the Go modules in a binary. Go stores this list in the binary, so it
+// contains only the modules that are linked into the binary, and not all modules in go.mod.
 package sbom
 
 import (
