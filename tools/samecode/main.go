@@ -32,8 +32,8 @@ func main() {
 	}
 }
 
-// run compares the commits from and to. It returns an error that lists the files whose code differs. If there are no
-// such files, it prints the number of compared files to out.
+// run compares the commits from and to. It returns an error that lists the files whose code differs. If no code
+// differs, it prints the number of compared files to out.
 func run(out io.Writer, from, to string) error {
 	if from == "" {
 		return errors.New("usage: make same-code FROM=COMMIT")
@@ -124,12 +124,12 @@ func tokens(name string, source []byte) ([]piece, error) {
 			return all, faults.Err()
 		case kind == token.COMMENT && !isDirective(literal):
 		case kind == token.COMMENT:
-			// The explanation after //nolint has no meaning for tools, so omit it.
+			// The explanation after //nolint has no meaning for tools, so leave it out.
 			directive, _, _ := strings.Cut(literal, " //")
 			all = append(all, piece{directive, file.Line(at)})
 		case kind == token.SEMICOLON:
-			// A semicolon may be written in the file, or may be inserted by Go at the end of a line. This difference is
-			// only formatting.
+			// A semicolon may be written in the file, or inserted by Go at the end of a line. Treat both alike, because
+			// the difference is only formatting.
 			all = append(all, piece{";", file.Line(at)})
 		default:
 			if kind == token.RPAREN || kind == token.RBRACE {
@@ -140,9 +140,9 @@ func tokens(name string, source []byte) ([]piece, error) {
 	}
 }
 
-// withoutSeparator removes a comma or a semicolon at the end of the list of tokens. It is called before a closing
-// bracket is added. Go requires a separator there only if the bracket is on its own line, so its presence is only a
-// matter of formatting.
+// withoutSeparator removes a comma or a semicolon at the end of a list of tokens. It is called before a closing bracket
+// is added. Go requires a separator before a closing bracket only if the bracket is on its own line, so its presence is
+// only a matter of formatting.
 func withoutSeparator(all []piece) []piece {
 	if n := len(all) - 1; n >= 0 && (all[n].text == ";" || all[n].text == comma) {
 		return all[:n]
