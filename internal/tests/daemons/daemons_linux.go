@@ -18,8 +18,8 @@ import (
 const (
 	// patience is the maximum time for a server to stop and for a client program to finish.
 	patience = 30 * time.Second
-	// everything is the value of the environment variable K8SINGRESS_TESTS with which a test fails, instead of being
-	// skipped, if a program is missing.
+	// everything is a value of the environment variable K8SINGRESS_TESTS. With this value, a test fails if a program is
+	// missing, instead of being skipped.
 	everything = "all"
 )
 
@@ -74,7 +74,7 @@ func newDaemon(t testing.TB) *daemon {
 	return d
 }
 
-// powerless returns an unprivileged account, for servers such as PostgreSQL that refuse to run as root.
+// powerless returns an unprivileged account for servers that refuse to run as root, such as PostgreSQL.
 func powerless(t testing.TB) *syscall.Credential {
 	t.Helper()
 	found, err := user.Lookup("postgres")
@@ -121,8 +121,8 @@ func (d *daemon) command(path string, arguments ...string) *exec.Cmd {
 	return command
 }
 
-// start runs the server until the test ends. Then it sends the signal end, which must stop the server and its child
-// processes.
+// start runs the server until the test ends, and then sends the signal end to it. This signal must stop the server and
+// its child processes.
 func (d *daemon) start(end syscall.Signal, path string, arguments ...string) {
 	d.Helper()
 	log, err := os.Create(filepath.Join(d.TempDir(), "log"))
@@ -151,7 +151,8 @@ func (d *daemon) start(end syscall.Signal, path string, arguments ...string) {
 
 func (d *daemon) stop(command *exec.Cmd, end syscall.Signal, ended <-chan struct{}) {
 	d.Helper()
-	// Signal returns an error only if the server has already ended. The next lines wait for the end of the server.
+	// Ignore the error: Signal returns an error only if the server has already ended. The next lines wait for the end
+	// of the server.
 	_ = command.Process.Signal(end)
 	select {
 	case <-ended:

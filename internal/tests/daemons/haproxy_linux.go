@@ -9,8 +9,8 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// haproxyConfig is a format string with three arguments: the listen address, the mode, and the content of the backend
-// section.
+// haproxyConfig is the format string of HAProxy's configuration. Its three arguments are the listen address, the mode,
+// and the content of the backend section.
 const haproxyConfig = `global
 	log stderr format raw local0 crit
 defaults

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// nginxConfig is a format string with two arguments: the folder for all files, and the content of the http block.
+// nginxConfig is the format string of nginx's configuration. Its two arguments are the folder for all files and the
+// content of the http block.
 const nginxConfig = `daemon off;
 worker_processes 2;
 pid %[1]s/nginx.pid;

@@ -19,7 +19,8 @@ type PostgreSQL struct {
 	authority string
 }
 
-// The TLS modes of psql. WithTLS requires a server certificate that the certificate authority of the test has signed.
+// The TLS modes of psql. With WithTLS, psql connects only if the server's certificate was signed by the certificate
+// authority of the test.
 const (
 	WithoutTLS = "disable"
 	WithTLS    = "verify-ca"

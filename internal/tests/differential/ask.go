@@ -26,14 +26,14 @@ type Answer struct {
 
 func (a *Answer) String() string { return fmt.Sprintf("{%d %.1000s %s}", a.Status, a.Text, a.Reason) }
 
-// patience is the maximum time without data from a server, after which a case fails. No case should take that long.
+// patience is the maximum time to wait for data from a server. If no data arrives in this time, the test fails.
 const patience = 30 * time.Second
 
-// asker sends cases to one server and reads the responses.
+// asker sends the requests of cases to one server and reads the responses.
 type asker struct {
 	address string
 	tell    func(*http.Response, []byte, error) string
-	// half makes the client close the sending direction of the connection after the last byte.
+	// half makes the client close its sending direction of the connection after the last byte of a case.
 	half bool
 }
 
@@ -66,8 +66,8 @@ func (a *asker) ask(c *Case) ([]Answer, error) {
 	return answers, err
 }
 
-// dial connects to address from a random loopback address. From a single loopback address, a million connections would
-// use up all ports.
+// dial connects to address from a random loopback address. A million connections from a single loopback address would
+// use up its ports.
 func dial(address string) (*net.TCPConn, error) {
 	from := &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(2+rand.IntN(250)))}
 	conn, err := (&net.Dialer{LocalAddr: from}).Dial("tcp", address)
@@ -77,8 +77,8 @@ func dial(address string) (*net.TCPConn, error) {
 	return conn.(*net.TCPConn), nil
 }
 
-// send writes a case to a connection, in the pieces into which the case is split. Write errors are ignored, because a
-// server that responds early may not read the rest of the case.
+// send writes the requests of a case to a connection, in several writes if the case is split into pieces. Write errors
+// are ignored, because a server that responds early may not read the rest.
 func send(conn net.Conn, c *Case) {
 	text, at := c.Text(), 0
 	for _, cut := range append(slices.Sorted(slices.Values(c.cuts)), len(text)) {
@@ -99,8 +99,9 @@ func (a *asker) read(r *bufio.Reader, c *Case) (answers []Answer, err error) {
 		case err != nil:
 			return answers, nil //nolint:nilerr // Any error ends the connection.
 		case answer.Text == old && last >= 0 && c.method(last) == http.MethodHead:
-			// A response to a HEAD request has no body, but this one has. So the server has not seen the HEAD request:
-			// it has rejected an earlier request, or has read the start of the HEAD request as a part of a body.
+			// The response has a body, so it is not the response to the HEAD request. The server has not seen the HEAD
+			// request: it has rejected an earlier request, or has read the start of the HEAD request as a part of a
+			// body.
 			answers[last].Reason = answer.Reason
 			return answers, nil
 		case answer.Status >= http.StatusOK:
@@ -139,8 +140,8 @@ func reason(body string) string {
 	return strings.TrimSpace(word)
 }
 
-// method returns the method of the request with index i, because the response to a HEAD request must be read without a
-// body.
+// method returns the method of the request with index i. It must be known to read the response, because the response to
+// a HEAD request has no body.
 func (c *Case) method(i int) string {
 	if i >= len(c.Requests) {
 		return http.MethodGet

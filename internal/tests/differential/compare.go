@@ -15,12 +15,12 @@ import (
 // it is 0, the test determines the number and always sends the same requests.
 var requests = flag.Int("requests", 0, "how many random requests a differential test sends")
 
-// seed is the seed of an earlier run with -requests, whose requests are sent again.
+// seed is the random seed of an earlier test run with -requests. If it is set, the same requests are sent again.
 var seed = flag.Uint64("seed", 0, "the seed of random requests")
 
 // Difference is the first difference between the responses of the two servers.
 type Difference struct {
-	// Text contains all requests of the case, without the tail that ends each case.
+	// Text contains all requests that were sent on the connection, without the tail that ends each case.
 	Text string
 	// Got is the response of our server, and Want is the response of the other server. If one of the servers has sent
 	// fewer responses, its response is the zero value.
@@ -32,19 +32,19 @@ type Difference struct {
 // Refused reports whether our server has rejected the request for one of the given reasons.
 func (d *Difference) Refused(reasons ...string) bool { return slices.Contains(reasons, d.Got.Reason) }
 
-// Row explains one kind of difference between the servers.
+// Row describes one kind of difference between the servers that is expected, and explains it.
 type Row struct {
 	// Reason explains why our server intentionally differs from the other server.
 	Reason string
-	// The function Is reports whether a difference is of this kind. If several rows of a table match a difference, the
-	// first one explains it.
+	// The function Is reports whether a difference is of this kind. If several rows of the table match a difference,
+	// the first of them explains it.
 	Is func(*Difference) bool
-	// Example is a request that causes the difference, for kinds of differences that random requests rarely cause. It
+	// Example is a request that causes the difference. It is set for differences that random requests rarely cause, and
 	// may be empty.
 	Example string
 }
 
-// Comparison compares our server with another server, given a table of the known differences.
+// Comparison compares our server with another server. It contains a table of the expected differences.
 type Comparison struct {
 	// Ours and Theirs are the addresses of our server and the other server.
 	Ours, Theirs string

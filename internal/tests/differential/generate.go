@@ -11,7 +11,8 @@ type Case struct {
 	// Requests contains one or more requests. A server may parse them differently, for example as a different number of
 	// requests.
 	Requests []string
-	// cuts are the byte offsets at which the text of the case is split into pieces, which are written separately.
+	// cuts are byte offsets in the text of the case. The text is split at these offsets, and each piece is written
+	// separately.
 	cuts []int
 }
 
@@ -29,8 +30,8 @@ type generator struct{ *rand.Rand }
 
 func newGenerator(seed uint64) generator { return generator{rand.New(rand.NewPCG(seed, seed))} }
 
-// next generates a case. Most cases consist of one request. If there are several, only the last one has many unusual
-// parts, because responses after the first difference are not compared.
+// next generates a case. Most cases consist of one request. If there are several, only the last of them has many
+// unusual parts: responses after the first difference are not compared.
 func (g generator) next() *Case {
 	c := new(Case)
 	for g.IntN(3) == 0 && len(c.Requests) < 4 {
@@ -46,8 +47,8 @@ func (g generator) next() *Case {
 	return c
 }
 
-// request generates a request from random parts. With a probability of 1/(calm+1), a part is chosen from all parts of
-// its kind, and otherwise from the ordinary parts. So a larger calm makes the request more ordinary.
+// request generates a request from random parts. For each part, the chance is 1/(calm+1) that an unusual value may be
+// chosen; otherwise the value is an ordinary one. So a larger calm makes the request more ordinary.
 func (g generator) request(calm int) string {
 	text := g.pick(methods, calm) + " " + g.pick(targets, calm) + g.pick(versions, 2*calm) + "\r\n" +
 		g.pick(hosts, 2*calm)
@@ -64,8 +65,8 @@ func (g generator) request(calm int) string {
 	return text
 }
 
-// huge matches numbers that are larger than any limit of a server. Requests with such a number are not mutated: after a
-// change of one byte, the number might be a valid body length, and a server would wait for the body.
+// huge matches numbers that are larger than any limit of a server. Requests with such a number are not mutated: a
+// change of one byte might turn the number into a valid body length, and a server would wait for the body.
 var huge = regexp.MustCompile("[0-9a-f]{12}")
 
 const ordinary = 3

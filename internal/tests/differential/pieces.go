@@ -2,9 +2,9 @@ package differential
 
 import "strings"
 
-// The parts from which requests are generated. The first three entries of each list are ordinary, and are chosen most
-// often. A wrong body length is either shorter than the tail of a case or larger than any limit, so that no server
-// waits for bytes that are never sent.
+// The parts from which requests are generated. The first three elements of each list are ordinary, and are chosen most
+// often. A wrong body length is either shorter than the tail that ends each case or larger than any limit, so that no
+// server waits for bytes that are never sent.
 var (
 	methods = []string{"GET", "POST", "PUT", "HEAD", "OPTIONS", "DELETE", "PATCH", "FROB", "get", "G,T", "G:T",
 		"CONNECT", "TRACE", "PRI", ""}
@@ -177,8 +177,8 @@ var ends = func() []string {
 	return all
 }()
 
-// before contains bytes that are sent before a request.
+// before contains strings that may be sent before a request.
 var before = []string{"\r\n", "\r\n\r\n", "\r\n\r\n\r\n\r\n\r\n\r\n", "\n", " ", "\r", "\x00", "\t", "\x16\x03\x01"}
 
-// noise contains the bytes that mutate inserts, or with which it replaces a byte.
+// noise contains the bytes that the method mutate inserts into a request, or with which it replaces a byte.
 const noise = "\r\n\x00\t :;,/%-0ag\x7f\x80\""

@@ -7,11 +7,11 @@ import (
 	"strconv"
 )
 
-// Seen is the name of a response header field. Its value describes the request as the test handler behind the server
-// received it. A header field is used because the response to a HEAD request has no body.
+// Seen is the name of a response header field in which the test handler behind a server describes the request that it
+// has received. A header field is used because the response to a HEAD request has no body.
 const Seen = "X-Seen"
 
-// SeenOf returns the value of the field Seen in a response, or "" if the response has no such field.
+// SeenOf returns the value of the header field Seen in a response, or "" if the response has no such field.
 func SeenOf(response *http.Response) string {
 	text, _ := strconv.Unquote(response.Header.Get(Seen))
 	return text
