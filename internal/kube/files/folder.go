@@ -16,7 +16,7 @@ import (
 const (
 	// largest is the maximum size of a manifest file in bytes.
 	largest = 32 << 20
-	// A file that was modified less than fresh ago is read again even if its size and modification time have not
+	// fresh is the age below which a modified file is read again even if its size and modification time have not
 	// changed. File systems have coarse clocks, so two writes can have the same modification time.
 	fresh = 2 * time.Second
 )

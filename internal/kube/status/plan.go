@@ -40,7 +40,7 @@ func (c *Change) equal(other *Change) bool {
 // controllerName is the name under which the controller writes Events.
 const controllerName = "k8singress"
 
-// Length limits of the API server, in bytes.
+// The maximum lengths, in bytes, that the API server accepts for the note and the name of an Event.
 const (
 	maxNote = 1024
 	maxName = 253

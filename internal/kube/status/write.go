@@ -18,8 +18,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/kinds"
 )
 
-// either tries usual, and falls back to other if RBAC forbids usual. If only other is allowed, it sets onlyOther, so
-// that later calls skip usual. If both are forbidden, it returns the error of usual.
+// either calls the function usual, and falls back to the function other if RBAC forbids usual. If only other is
+// allowed, it sets onlyOther, so that later calls skip usual. If both are forbidden, it returns the error of usual.
 func either(onlyOther *atomic.Bool, usual, other func() error) error {
 	var refused error
 	if !onlyOther.Load() {
