@@ -102,8 +102,8 @@ func boundOf(name string, g *document.ListenerGroup) (all []bound) {
 	return all
 }
 
-// Listen opens and closes the ports of listener groups. It must be called after Apply, once the contents of the Secrets
-// to which the listeners refer have been set.
+// Listen opens and closes the ports of listener groups, which are additional ports with their own hosts. It must be
+// called after Apply, once the contents of the Secrets to which the listeners refer have been set.
 func (l *Live) Listen(d *document.Delta) {
 	if len(d.ListenerGroups) == 0 {
 		return

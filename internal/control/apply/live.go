@@ -132,7 +132,7 @@ func (l *Live) setBackend(id string, b *document.Backend) {
 	l.endpoints.Set(id, endpointsAt(b.Endpoints))
 }
 
-// check starts, changes or stops the health check of a backend.
+// check starts, changes or stops the health check of a backend, as its load-balancing settings require.
 func (l *Live) check(id string, b *ir.LoadBalancing) {
 	var check *ir.HealthCheck
 	if b != nil {

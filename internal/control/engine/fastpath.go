@@ -100,7 +100,7 @@ func (l *loop) refreshSecret(before, now *snapshot.Snapshot, ref ir.Ref) bool {
 }
 
 // refersTo reports whether the current configuration refers to a Secret. Most Secrets in a cluster have nothing to do
-// with Ingresses.
+// with Ingresses, so their contents need not be loaded.
 func (l *loop) refersTo(secret ir.Name) bool {
 	if l.secrets == nil {
 		l.secrets = map[ir.Name]bool{}
@@ -111,7 +111,8 @@ func (l *loop) refersTo(secret ir.Name) bool {
 	return l.secrets[secret]
 }
 
-// loadSecrets loads the contents of the Secrets of the given certificates.
+// loadSecrets passes the contents of the Secrets with the given certificates, as they are in the snapshot s, to the
+// stores in to.
 func loadSecrets(to apply.Secrets, s *snapshot.Snapshot, certificates map[string]*ir.Certificate) {
 	for _, c := range certificates {
 		if c == nil {
@@ -122,7 +123,8 @@ func loadSecrets(to apply.Secrets, s *snapshot.Snapshot, certificates map[string
 	}
 }
 
-// loadListenerSecrets loads the contents of the Secrets to which the listeners of listener groups refer.
+// loadListenerSecrets passes the contents of the Secrets to which listeners in the groups refer, as they are in the
+// snapshot s, to the stores in to.
 func loadListenerSecrets(to apply.Secrets, s *snapshot.Snapshot, groups map[string]*document.ListenerGroup) {
 	for _, g := range groups {
 		if g == nil {
@@ -136,7 +138,8 @@ func loadListenerSecrets(to apply.Secrets, s *snapshot.Snapshot, groups map[stri
 	}
 }
 
-// loadSecret loads the contents of a Secret from the snapshot.
+// loadSecret passes the contents of a Secret, as they are in the snapshot s, to the stores in to. If the Secret does
+// not exist, it passes this information instead.
 func loadSecret(to apply.Secrets, s *snapshot.Snapshot, name ir.Name) {
 	secret, ok := snapshot.Of[*corev1.Secret](s).Get(name.Namespace, name.Name)
 	if !ok {

@@ -3,8 +3,8 @@ package engine
 import "time"
 
 const (
-	// A run of the pipeline starts when no change has arrived for the duration quiet, but at the latest when the
-	// duration longest has passed since the first change. The pipeline translates and applies changes.
+	// The pipeline, which translates and applies changes, runs when no change has arrived for the duration quiet, but
+	// at the latest when the duration longest has passed since the first change.
 	quiet   = 50 * time.Millisecond
 	longest = 500 * time.Millisecond
 

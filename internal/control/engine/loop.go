@@ -230,8 +230,8 @@ func (l *loop) postpone(s *snapshot.Snapshot, changed []ir.Ref) {
 	l.pending = &work
 }
 
-// retryFailed tries again to open ports that could not be opened, and to complete the static part of Caddy's
-// configuration.
+// retryFailed tries again to open ports that could not be opened, and to add the required servers and settings to
+// Caddy's configuration.
 func (l *loop) retryFailed(ctx context.Context) {
 	l.retry.armed = false
 	l.live.RetryPorts()

@@ -22,7 +22,7 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/resolver"
 )
 
-// options returns the part of the controller's options that affects the translation.
+// options returns the controller's options for the translation of Kubernetes objects.
 func options(o settings.Config) translate.Options {
 	var t translate.Options
 	t.Ingress.ControllerName, t.Ingress.ClassName = o.ControllerName, o.IngressClass

@@ -62,7 +62,7 @@ func (l *loop) publishStatus() {
 }
 
 // openRoutes returns the routes of the open TCP and UDP ports. When the process is about to end, it keeps returning the
-// ports that were open before: this process closes its ports, but the other replicas keep theirs open.
+// routes of the ports that were open before, because the other replicas keep these ports open.
 func (l *loop) openRoutes() []*ir.StreamRoute {
 	var open []*ir.StreamRoute
 	if len(l.config.StreamRoutes) > 0 {
@@ -73,7 +73,7 @@ func (l *loop) openRoutes() []*ir.StreamRoute {
 			}
 		}
 	}
-	// Caddy sets Exiting before it closes any port.
+	// Do not change the list when the process is ending. Caddy sets Exiting before it closes any port.
 	if !caddy.Exiting() {
 		l.open = open
 	}

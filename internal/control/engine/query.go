@@ -119,7 +119,7 @@ func (e *Engine) Settings() settings.Config {
 // when a new Caddy configuration takes effect. Changes of endpoints alone do not increase it.
 func (e *Engine) Generation() uint64 { return e.state.Load().generation }
 
-// Await waits until Generation returns the given number or a higher one, or until ctx ends.
+// Await waits until Generation returns the given number or a higher one. If ctx ends first, it returns an error.
 func (e *Engine) Await(ctx context.Context, generation uint64) error {
 	for {
 		s := e.state.Load()

@@ -193,7 +193,8 @@ func readPath(s string) (string, error) {
 	return s, nil
 }
 
-// readExternalNames parses disable-svc-external-name.
+// readExternalNames converts the value of the flag disable-svc-external-name to a value of the option for ExternalName
+// Services, or to "" for the default.
 func readExternalNames(s string) (string, error) {
 	off, err := readBool(s)
 	if !off {
@@ -202,7 +203,8 @@ func readExternalNames(s string) (string, error) {
 	return settings.ExternalNamesOff, nil
 }
 
-// readElection parses disable-leader-election.
+// readElection converts the value of the flag disable-leader-election to a value of the option for leader election, or
+// to "" for the default.
 func readElection(s string) (string, error) {
 	off, err := readBool(s)
 	if !off {
@@ -211,7 +213,8 @@ func readElection(s string) (string, error) {
 	return settings.ElectionOff, nil
 }
 
-// readUpdateStatus parses update-status.
+// readUpdateStatus converts the value of the flag update-status to a value of the option for writing status, or to ""
+// for the default.
 func readUpdateStatus(s string) (string, error) {
 	update, err := readBool(s)
 	if update || err != nil {

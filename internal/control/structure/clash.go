@@ -12,8 +12,9 @@ import (
 	"github.com/k8singress/k8singress/internal/process/netaddr"
 )
 
-// clashes returns an error if another part of the Caddy configuration listens on one of our addresses. Caddy would not
-// report this conflict: listeners of one process can share a port, and each would get some of the connections.
+// clashes returns an error if another part of the Caddy configuration listens on an address that our options configure.
+// Caddy would not report this conflict: listeners of one process can share a port, and each would get some of the
+// connections.
 func clashes(config map[string]any, c settings.Config) error {
 	if err := CheckAddresses(c); err != nil {
 		return fmt.Errorf("the options of k8singress: %w", err)

@@ -99,8 +99,8 @@ func servers(c settings.Config) map[string]*caddyhttp.Server {
 	return all
 }
 
-// wrapper returns the listener wrapper of the HTTP server. It also enables h2c, because the administrator may change
-// the list of protocols of the server.
+// wrapper returns the listener wrapper of the HTTP server. h2c is enabled in the wrapper and not in the server's list
+// of protocols, because the administrator may change this list.
 func wrapper(c settings.Config) json.RawMessage {
 	options := map[string]any{"wrapper": "k8singress"}
 	if c.H2C {
