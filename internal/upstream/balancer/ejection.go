@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// ejectAfter is the default number of consecutive failures after which an endpoint is ejected.
+	// ejectAfter is the default number of consecutive failures after which an endpoint is ejected, which means that it
+	// gets no requests for a while.
 	ejectAfter = 3
 	// firstEjection is how long an endpoint is ejected for the first time. After each failed trial request, this time
 	// is doubled, up to longestEjection.

@@ -18,8 +18,8 @@ type ClientInfo interface {
 	ClientIP() string
 }
 
-// draws is the maximum number of endpoints to choose at random. If none of them may be used, all endpoints are searched
-// in order.
+// draws is the maximum number of attempts to find a usable endpoint at random. If all attempts fail, the endpoints are
+// searched in order.
 const draws = 16
 
 // Pick chooses an endpoint. It skips ejected and unhealthy endpoints, and the endpoints in tried, where the request has

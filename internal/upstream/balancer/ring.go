@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// pointsPerEndpoint is a compromise: more points distribute the keys more evenly, but use more memory. It must not
-// depend on the number of endpoints, because changing it moves all keys to other endpoints.
+// pointsPerEndpoint is the number of points that each endpoint has on the hash ring. More points distribute the keys
+// more evenly, but use more memory. The number must not depend on the number of endpoints, because changing it moves
+// all keys to other endpoints.
 const pointsPerEndpoint = 160
 
 // ring is a consistent hash ring. Each endpoint has several points on the ring, and a key belongs to the endpoint with

@@ -20,8 +20,9 @@ const (
 	stride = datagramSize + 17*64
 )
 
-// message is the kernel's struct mmsghdr. golang.org/x/net also supports recvmmsg and sendmmsg, but it initializes
-// every message of a batch for each call, and allocates an address for each datagram.
+// message is the kernel's struct mmsghdr, for recvmmsg and sendmmsg. The functions of golang.org/x/net for these calls
+// are not used, because they initialize every message of a batch for each call, and allocate an address for each
+// datagram.
 type message struct {
 	unix.Msghdr
 	length uint32

@@ -271,7 +271,7 @@ func (f *Forwarder) queue(i int) {
 // datagram as lost.
 func (f *Forwarder) admit(k key, i int) *session {
 	traffic := f.traffic
-	// A response to port 0 cannot be sent.
+	// Reject datagrams from port 0, because a response to this port cannot be sent.
 	if k.client.Port() == 0 {
 		traffic.lose(NotSendable, f.batch.carried(i).datagrams)
 		return nil
