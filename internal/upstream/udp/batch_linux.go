@@ -68,15 +68,15 @@ type batch struct {
 	// sizes holds the size in bytes of the datagrams in each message. A message contains several datagrams of this size
 	// if GRO (generic receive offload) has joined them; the last datagram may be smaller.
 	sizes [batchSize]int
-	// next links the requests of each session: next[i] is the index of the request after request i in the same session,
-	// or -1. responded is the number of responses in the batch.
+	// next links the messages that the same client has sent: next[i] is the index of the next message after message i,
+	// or -1. responded is the number of messages from endpoints in the batch.
 	next      [batchSize]int
 	responded int
 
 	// outgoing holds the messages that are sent next.
 	outgoing outgoing
-	// gathered holds the buffers of the requests of one session, in the order of arrival. gatheredSizes holds the size
-	// of the datagrams in each of these buffers.
+	// gathered holds the buffers of the messages that one client has sent, in the order of arrival. gatheredSizes holds
+	// the size of the datagrams in each of these buffers.
 	gathered      [batchSize]unix.Iovec
 	gatheredSizes [batchSize]int
 }
@@ -125,8 +125,8 @@ func (b *batch) parse(i int, m *message) (local netip.Addr) {
 // carried returns the number and the total size of the datagrams in the received message with the index i.
 func (b *batch) carried(i int) load { return loadOf(int(b.vectors[i].Len), b.sizes[i]) }
 
-// key returns the key of the session to which a request belongs. local is the address to which the client has sent the
-// request.
+// key returns the key of the session to which the message with the index i, from a client, belongs. local is the
+// address to which the client has sent the message.
 func (b *batch) key(i int, local netip.Addr) key {
 	raw := &b.names[i]
 	port := binary.BigEndian.Uint16(raw[2:])

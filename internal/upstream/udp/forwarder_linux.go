@@ -67,7 +67,7 @@ type Forwarder struct {
 	// socket.
 	bySocket map[int32]*session
 	batch    *batch
-	// queued holds the sessions that have received requests in the current batch of datagrams.
+	// queued holds the sessions whose clients have sent datagrams in the current batch.
 	queued []*session
 	now    time.Duration
 	swept  bool
@@ -246,8 +246,8 @@ func (f *Forwarder) receiveRequests() {
 	}
 }
 
-// The method queue adds the request with the index i to the requests of its session. If the client is new, it creates
-// the session first.
+// The method queue adds the received message with the index i to the session of its client. If the client is new, it
+// creates the session first.
 func (f *Forwarder) queue(i int) {
 	b := f.batch
 	k := b.key(i, b.parse(i, &b.requests[i]))
@@ -316,7 +316,7 @@ func (f *Forwarder) evict() bool {
 	return true
 }
 
-// forward sends the requests that a session has received in the current batch to the endpoint of the session.
+// forward sends the datagrams that the client of a session has sent in the current batch to the session's endpoint.
 func (f *Forwarder) forward(s *session) {
 	b, n := f.batch, 0
 	for i := s.first; i >= 0; i = b.next[i] {
@@ -441,7 +441,7 @@ func (f *Forwarder) receiveResponses(s *session) {
 	}
 }
 
-// sendResponses sends the responses in the current batch to their clients.
+// sendResponses sends the datagrams that were received from endpoints in the current batch to their clients.
 func (f *Forwarder) sendResponses() {
 	b, o, traffic := f.batch, &f.batch.outgoing, f.traffic
 	for at := 0; at < o.count; {

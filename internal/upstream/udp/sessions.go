@@ -43,7 +43,8 @@ type session struct {
 	tried    *balancer.Backend
 	choice   balancer.Choice
 	upstream upstreamConn
-	// toEndpoint is the destination of requests, and toClient is the destination of responses.
+	// toEndpoint is the destination of the client's datagrams, and toClient is the destination of the endpoint's
+	// datagrams.
 	toEndpoint, toClient destination
 	// refused is true if an ICMP message has reported that the current endpoint cannot be reached.
 	refused bool
@@ -62,8 +63,8 @@ type session struct {
 	// probably not forged.
 	verified bool
 	place    *list.Element
-	// first and last are the indexes of the session's first and last request in the current batch. If the batch
-	// contains no requests of the session, first is -1.
+	// first and last are the indexes of the first and the last message that the session's client has sent in the
+	// current batch. If there is no such message, first is -1.
 	first, last int
 }
 
@@ -153,8 +154,8 @@ func (ss *sessions) verify(s *session) {
 	s.place = ss.verified.PushBack(s)
 }
 
-// idlest returns the session in a list that has been idle for the longest time, or nil. It skips sessions with requests
-// in the current batch.
+// idlest returns the session in a list that has been idle for the longest time, or nil. It skips sessions whose clients
+// have sent datagrams in the current batch.
 func idlest(of *list.List) *session {
 	for e := of.Front(); e != nil; e = e.Next() {
 		if s := e.Value.(*session); s.first < 0 {
@@ -164,7 +165,7 @@ func idlest(of *list.List) *session {
 	return nil
 }
 
-// oldest is like idlest, but does not skip sessions with requests in the current batch.
+// oldest is like idlest, but does not skip sessions whose clients have sent datagrams in the current batch.
 func oldest(of *list.List) *session {
 	if e := of.Front(); e != nil {
 		return e.Value.(*session)
