@@ -37,12 +37,12 @@ type Source interface {
 	Synced() <-chan struct{}
 }
 
-// Reporter is implemented by a source that reports problems itself, for example files that cannot be read.
+// Reporter is implemented by a Source that reports problems itself, for example files that cannot be read.
 type Reporter interface {
 	Verdicts() []*report.Verdict
 }
 
-// Follower is implemented by a source that reads only the Secrets that the engine requests.
+// Follower is implemented by a Source that reads only the Secrets that the engine requests.
 type Follower interface {
 	// Follow sets which Secrets to read from now on. It reports whether the state of all of them is known: found,
 	// missing or inaccessible. If it returns false, the store notifies the engine when the last Secret has been read.
