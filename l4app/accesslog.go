@@ -12,8 +12,8 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/udp"
 )
 
-// logRecord is the access log record of one TCP connection. If it is nil, the connection is not logged, and its methods
-// do nothing.
+// logRecord is the access log record of one TCP connection. The methods do nothing if the logRecord is nil, which means
+// that the connection is not logged.
 type logRecord struct {
 	accesslog.Session
 	log *accesslog.Streams
@@ -48,7 +48,7 @@ func recordOf(cx *layer4.Connection) *logRecord {
 	return n
 }
 
-// setStatus sets the status in the access log record.
+// setStatus sets the status of the connection in the access log record.
 func (n *logRecord) setStatus(status int) {
 	if n != nil {
 		n.Status = status

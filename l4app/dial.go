@@ -44,7 +44,7 @@ type attempt struct {
 func (a *attempt) dial(ctx context.Context) (net.Conn, balancer.Choice, error) {
 	err, policy := balancer.ErrNoEndpoint, &a.handler.Policy
 	if a.handler.secured != nil {
-		// An invalid Secret is not the fault of the endpoints, so do not try any of them.
+		// If the Secret for TLS connections to endpoints is invalid, do not try any endpoint: no endpoint would work.
 		if err := a.handler.secured.now().err; err != nil {
 			return nil, balancer.Choice{}, err
 		}

@@ -28,8 +28,8 @@ type Passage struct {
 	policy  func() ir.StreamPolicy
 	drain   func() time.Duration
 	log     *zap.Logger
-	// name is the name of the port, such as "tcp/443". The file descriptors of the connections are counted for the port
-	// with this name.
+	// name is the name of the port, such as "tcp/443". In the budget of file descriptors, the connections count as
+	// connections of this port.
 	name     string
 	budget   *budget.Budget
 	outgoing *loops.Sockets

@@ -45,8 +45,8 @@ type chain struct {
 	// end cancels the context of the open connections. It is called before the connections are closed.
 	end context.CancelFunc
 	// maxConnections is the maximum number of open connections of the port; zero means no limit. share counts and
-	// limits their file descriptors. outgoing holds the local addresses of our own connections to endpoints, to detect
-	// loops.
+	// limits the file descriptors of the connections. outgoing holds the local addresses of this process's connections
+	// to endpoints, to detect loops.
 	maxConnections int
 	share          *budget.Share
 	outgoing       *loops.Sockets
@@ -273,8 +273,8 @@ func (p *port) accept(listener net.Listener) {
 	}
 }
 
-// pauses is called after an error from Accept. It waits for the duration pause, and then returns true: the caller must
-// try again. If the port was closed, it returns false.
+// pauses is called after an error from Accept. It waits for the duration pause, and then returns true, so that the
+// caller tries again. It returns false if the port was closed.
 func (p *port) pauses(err error, pause time.Duration) bool {
 	if errors.Is(err, net.ErrClosed) {
 		return false
@@ -288,7 +288,7 @@ func (p *port) pauses(err error, pause time.Duration) bool {
 	}
 }
 
-// handle serves a connection with the port's current chain.
+// handle serves a connection with the current handlers of the port.
 func (p *port) handle(conn net.Conn) {
 	defer conn.Close()
 	c := p.chain.Load()

@@ -243,8 +243,8 @@ func (p *Ports) outgoing(name string) *loops.Sockets {
 	return &p.tcp
 }
 
-// swap replaces the chain of an open port, which contains its handlers, with c. It returns false if the port is not
-// open, or if it listens on other addresses than c requires.
+// swap replaces the handlers of an open port with the handler chain c. It returns false if the port is not open, or if
+// it listens on other addresses than c requires.
 func (p *Ports) swap(name string, wanted *document.Port, c *chain) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// The connections of a port are checked after every eighth of its idle timeout, but at intervals of at least
-	// minTick and at most maxTick. Because of maxTick, the removal of an endpoint is noticed soon even if the idle
-	// timeout is long.
+	// The connections of a port are checked at intervals of an eighth of its idle timeout, but at least of minTick and
+	// at most of maxTick. Because of maxTick, the removal of an endpoint is noticed soon even if the idle timeout is
+	// long.
 	minTick = 5 * time.Millisecond
 	maxTick = 5 * time.Second
 )
@@ -93,7 +93,7 @@ func (w *watch) check(l *link, now time.Time, drain time.Duration) {
 }
 
 // count updates the port's metrics: it adds the number of bytes that the link has transferred since the last call. It
-// returns true if this number is not zero.
+// returns true if there are any such bytes.
 func (w *watch) count(l *link) bool {
 	up, down := l.up.Load(), l.down.Load()
 	w.account.up.Add(up - l.counted[0])
