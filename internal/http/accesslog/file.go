@@ -106,7 +106,8 @@ type File struct {
 	failed  bool
 }
 
-// write appends a line to the waiting lines. If they would exceed maxWaiting, the line is dropped.
+// write appends a line to the waiting lines. The line is dropped if the size of all waiting lines would exceed
+// maxWaiting.
 func (f *File) write(line []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

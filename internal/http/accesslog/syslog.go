@@ -51,8 +51,8 @@ func (s *syslog) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// dial connects to the server, unless there is a connection that is newer than redialInterval. Each new connection
-// resolves the server's name again.
+// dial connects to the syslog server, unless there is a connection that is not older than redialInterval. For each new
+// connection, the server's name is resolved again.
 func (s *syslog) dial() error {
 	if s.conn != nil && time.Since(s.dialled) < redialInterval {
 		return nil

@@ -80,8 +80,8 @@ func newCoding(name string, of *ir.Coding, types []string, minBytes int, create 
 	return c
 }
 
-// takes reports whether a response is large enough for this coding and has one of the configured media types. The
-// caller must check first that the function compressible returns true for the response.
+// takes reports whether a response is large enough for this coding and has one of the configured media types. Whether
+// the response may be compressed at all must be checked first, with the function compressible.
 func (c *coding) takes(a *message.Response) bool {
 	return (a.Length < 0 || a.Length >= c.minBytes) && (c.types["*"] || c.types[mediaType(a)])
 }

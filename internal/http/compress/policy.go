@@ -53,7 +53,8 @@ func exceptOf(expression string) func(agent string) bool {
 }
 
 // isMSIE6 reports whether a User-Agent belongs to an Internet Explorer version that nginx's keyword msie6 matches.
-// These are the versions 4, 5, and 6 without "SV1", which is sent by Internet Explorer 6 on Windows XP Service Pack 2.
+// These are the versions 4, 5 and 6. The version 6 on Windows XP Service Pack 2, whose User-Agent contains "SV1", is
+// not included.
 func isMSIE6(agent string) bool {
 	_, version, _ := strings.Cut(agent, "MSIE ")
 	if len(version) < len("6.0") || version[1] != '.' {

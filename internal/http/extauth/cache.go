@@ -41,7 +41,7 @@ type Cache struct {
 
 	mu      sync.Mutex
 	entries map[Key]*list.Element
-	// used lists the entries of each namespace, with the most recently used entry first.
+	// used lists the cached responses of each namespace, with the most recently used response first.
 	used map[string]*list.List
 	// pending holds the requests to authentication services that are in flight.
 	pending map[Key]*pendingCall
@@ -53,7 +53,7 @@ type entry struct {
 	verdict *Verdict
 	until   time.Time
 	bytes   int
-	// varied holds the request header fields that the response depends on (Vary), with their values in the original
+	// varied holds the request header fields that the response's Vary header lists, with their values in the original
 	// request.
 	varied message.Fields
 }
@@ -133,8 +133,8 @@ func (c *Cache) drop(element *list.Element) {
 // share returns the share of a namespace in the memory budget of the cache.
 func (c *Cache) share(namespace string) *budget.Share { return c.room.Share(namespace, "") }
 
-// put adds an entry to the cache. If the namespace has used up its memory, put evicts other entries of the namespace.
-// An entry that is too large on its own is not added.
+// put adds a response to the cache. If the namespace has used up its memory, put evicts other responses of the
+// namespace. A response that is too large on its own is not added.
 func (c *Cache) put(e *entry) {
 	if old := c.entries[e.key]; old != nil {
 		c.drop(old)

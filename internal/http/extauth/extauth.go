@@ -16,7 +16,8 @@ type Service struct {
 	// Wanted lists the response header fields that are passed on to the backend. Cookies and WWW-Authenticate are
 	// always kept.
 	Wanted []message.Field
-	// Keep defines how long responses are cached, by status. Responses with other statuses are not cached.
+	// Keep defines how long a response is cached, depending on its status. Responses with a status that is not in Keep
+	// are not cached.
 	Keep []Lifetime
 }
 

@@ -139,7 +139,7 @@ func (h *ResponseHead) setTrailers(a *message.Response) {
 	}
 }
 
-// dropConnection removes the header fields about the connection or the framing.
+// dropConnection removes the header fields about the connection or the length of the body.
 func dropConnection(a *message.Response) {
 	kept := a.Fields[:0]
 	for _, f := range a.Fields {

@@ -39,8 +39,8 @@ func appendFields(buf []byte, fields message.Fields) (_ []byte, err error) {
 	return buf, nil
 }
 
-// RequestLine describes a request head, except for most of its header fields: it contains the parts of the request
-// line, and the values that determine the fields about the connection and the length of the body.
+// RequestLine holds the parts of the request line, and the values from which the header fields about the connection and
+// the length of the body are written.
 type RequestLine struct {
 	Method, Target, Host string
 	// Framing and Length describe the body. Length is in bytes.
@@ -126,9 +126,9 @@ type ResponseOptions struct {
 	Date string
 }
 
-// AppendResponseHead appends the head of a response to buf. It leaves out fields about the connection and the framing,
-// except Connection and Upgrade in a response with status 101. If it returns an error, the returned buffer is the same
-// as buf.
+// AppendResponseHead appends the head of a response to buf. It skips fields about the connection and the length of the
+// body, except Connection and Upgrade in a response with status 101. If it returns an error, the returned buffer is the
+// same as buf.
 func AppendResponseHead(buf []byte, a *message.Response, o *ResponseOptions) (_ []byte, err error) {
 	start := len(buf)
 	if buf, err = appendStatus(buf, a.Status, o.HTTP10); err != nil {

@@ -6,8 +6,8 @@ import (
 )
 
 // Ambiguous reports whether servers may interpret a path in more than one way. escaped is the percent-encoded path, as
-// it is sent to an endpoint. A path is ambiguous if it contains two slashes in a row, a dot segment, a semicolon, a
-// backslash, a percent-encoded dot, slash, semicolon or backslash, or a double encoding such as "%252f".
+// it is sent to an endpoint. A path is ambiguous if it contains a dot segment, two slashes in a row, a semicolon or a
+// backslash; a dot, slash, semicolon or backslash that is percent-encoded; or a double encoding such as "%252f".
 func Ambiguous(escaped string) bool {
 	for i := range len(escaped) {
 		switch escaped[i] {

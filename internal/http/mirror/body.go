@@ -22,7 +22,7 @@ func (s *Sender) SendWith(call *callout.Call, ingress string, body io.Reader, le
 		quota: s.memory.Share(call.Namespace, ingress)}
 }
 
-// Copied wraps a request body. It keeps a copy of all data that is read from it.
+// Copied wraps the body of a mirrored request. It keeps a copy of all data that is read through it.
 type Copied struct {
 	sender  *Sender
 	call    *callout.Call

@@ -97,7 +97,7 @@ func (s *Sender) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.sent, s.dropped}
 }
 
-// Drop counts a copy that is dropped.
+// Drop counts a copy that the caller has dropped for the given reason.
 func (s *Sender) Drop(why Reason) { s.dropped.WithLabelValues(string(why)).Inc() }
 
 // Close cancels all copies in flight and waits until their goroutines have returned. After Close, no more copies are

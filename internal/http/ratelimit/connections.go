@@ -2,7 +2,7 @@ package ratelimit
 
 import "sync"
 
-// Connections limits the number of concurrent requests of each client in a zone, as nginx's limit_conn does. It only
+// Connections limits the number of concurrent requests of each client, like a zone of nginx's limit_conn. It only
 // stores clients that have requests in flight. It is safe for concurrent use.
 type Connections struct {
 	shards [shards]struct {

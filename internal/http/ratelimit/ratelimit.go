@@ -28,7 +28,7 @@ func OfAddress(address netip.Addr) Key { return address.As16() }
 // of a Key in hash tables. They are random so that clients cannot cause collisions.
 var seeds = [...]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed(), maphash.MakeSeed()}
 
-// OfText returns the key for a string of any length.
+// OfText returns the key of a client that is identified by a string of any length.
 func OfText(text string) (k Key) {
 	for half := range 2 {
 		sum := maphash.String(seeds[half], text)

@@ -13,7 +13,7 @@ const (
 	// ways is the number of clients in a set of a hash table. The hash of a client's key selects the set in which the
 	// client is stored.
 	ways = 8
-	// maxEntries is the maximum number of clients in a zone. They take 10 MB of memory.
+	// maxEntries is the maximum number of clients in a zone. The zone then takes 10 MB of memory.
 	maxEntries  = 1 << 18
 	maxPerShard = maxEntries / shards
 	// maxTotal is the maximum number of clients in all zones together. It is divided among the namespaces, so that one
@@ -24,7 +24,8 @@ const (
 	tidying = time.Minute
 )
 
-// Requests is a zone that limits the request rate of each client. It is safe for concurrent use.
+// Requests limits the request rate of the clients of one Ingress, like a zone of nginx's limit_req. It is safe for
+// concurrent use.
 type Requests struct {
 	speeds [2]int64
 	room   *room
@@ -33,7 +34,7 @@ type Requests struct {
 	shards atomic.Pointer[[shards]shard]
 }
 
-// shard returns the shard for the hash of a key.
+// shard returns the hash table for clients whose keys have the given hash.
 func (z *Requests) shard(hash uint64) *shard {
 	all := z.shards.Load()
 	if all == nil {
@@ -70,8 +71,8 @@ func newRequests(rates Rates, share *budget.Share) *Requests {
 	return &Requests{speeds: rates.speeds(), room: &room{share: share}}
 }
 
-// shard is one of the hash tables of a zone. The hash of a client's key selects a set of entries in which the client
-// may be stored. The mutex protects all fields.
+// shard is one of the hash tables in which a zone stores the state of its clients. The hash of a client's key selects a
+// set of entries in which the client may be stored. The mutex protects all fields.
 type shard struct {
 	sync.Mutex
 	// entries is the table. Its length is zero or a power of two.
@@ -102,7 +103,8 @@ func (z *Requests) Take(key Key, bursts Bursts, now time.Duration) bool {
 		*z.place(s, hash, ms) = entry{key: key, last: ms}
 		return true
 	}
-	// The stored time may be later than now, because concurrent requests may lock the shard in a different order.
+	// The time of the last request may be later than now, because concurrent requests may lock the shard in a different
+	// order.
 	passed, next := max(0, ms-e.last), e.excess
 	for i, burst := range [...]int{bursts.PerSecond, bursts.PerMinute} {
 		if z.speeds[i] == 0 {
@@ -116,7 +118,7 @@ func (z *Requests) Take(key Key, bursts Bursts, now time.Duration) bool {
 	return true
 }
 
-// set returns the entries in which a client with this hash may be stored.
+// set returns the entries of the table in which a client with this hash may be stored.
 func (s *shard) set(hash uint64) []entry {
 	first := int(hash/shards) & (len(s.entries)/ways - 1) * ways
 	return s.entries[first : first+ways]
@@ -157,8 +159,8 @@ func (z *Requests) first(set []entry, now int64) (first *entry, left int64) {
 	return first, left
 }
 
-// left returns the number of milliseconds until an entry expires. The result is not positive if the entry has expired
-// or is free.
+// left returns the number of milliseconds until an entry expires, so that its client counts as a new client. The result
+// is not positive if the entry has expired or is free.
 func (z *Requests) left(e *entry, now int64) int64 {
 	var longest int64
 	if e.last == 0 {
@@ -197,8 +199,8 @@ func (z *Requests) tidy(s *shard, now int64) {
 	}
 }
 
-// resize replaces the table of a shard with a table of the given size and copies the entries that have not expired. It
-// returns false and changes nothing if the size exceeds a limit or the entries do not fit.
+// resize replaces the table of a shard with a table of the given size, and copies the entries that have not expired. If
+// the size exceeds a limit, or the entries do not fit into the new table, it returns false and changes nothing.
 func (z *Requests) resize(s *shard, size int, now int64) bool {
 	more := size - len(s.entries)
 	if size > maxPerShard || more > 0 && !z.room.take(more) {

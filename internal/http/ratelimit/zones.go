@@ -9,9 +9,9 @@ import (
 	"github.com/k8singress/k8singress/internal/process/budget"
 )
 
-// Zones holds all zones, by name. A zone exists as long as it is in use, for example by a filter or by a request in
-// flight. If a filter is replaced, the new filter uses the same zone as requests that still use the old filter. Zones
-// is safe for concurrent use.
+// Zones holds all zones, by name. A zone stores the state of the clients of one Ingress. It exists as long as it is in
+// use, for example by a filter or by a request in flight. If a filter is replaced, the new filter uses the same zone as
+// requests that still use the old filter. Zones is safe for concurrent use.
 type Zones struct {
 	mu          sync.Mutex
 	requests    map[requestsID]weak.Pointer[Requests]
@@ -41,7 +41,8 @@ func namespaceOf(zone string) string {
 	return namespace
 }
 
-// Requests returns the zone with the given name and rates. It creates the zone if it does not exist.
+// Requests returns the zone that limits request rates, for the given zone name and rates. It creates the zone if it
+// does not exist.
 func (z *Zones) Requests(name string, rates Rates) *Requests {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -55,7 +56,8 @@ func (z *Zones) Requests(name string, rates Rates) *Requests {
 	return zone
 }
 
-// Connections returns the zone with the given name. It creates the zone if it does not exist.
+// Connections returns the zone that limits concurrent requests, for the given zone name. It creates the zone if it does
+// not exist.
 func (z *Zones) Connections(name string) *Connections {
 	z.mu.Lock()
 	defer z.mu.Unlock()
