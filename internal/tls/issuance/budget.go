@@ -34,7 +34,7 @@ type budgets struct {
 type budget struct {
 	mu   sync.Mutex
 	read bool
-	// names maps the hash of each name to the time of its first order, in Unix seconds.
+	// names maps the hash of each new host name to the time of the first order for it, in Unix seconds.
 	names map[string]int64
 }
 

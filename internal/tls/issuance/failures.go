@@ -39,8 +39,9 @@ type failure struct {
 	Limits map[string]time.Time `json:"limits,omitempty"`
 }
 
-// under returns the parts of f that apply to the issuers with the given mark. If these issuers have caused the failure,
-// this is all of f. Otherwise it is only Limits, because each rate limit belongs to a single issuer.
+// under returns the parts of f that still apply. mark identifies the issuers that are now configured. If the same
+// issuers have caused the failure, all of f applies. Otherwise only Limits applies, because each rate limit belongs to
+// a single issuer.
 func (f *failure) under(mark string) *failure {
 	if f.Issuers == mark {
 		return f

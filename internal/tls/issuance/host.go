@@ -83,8 +83,8 @@ const (
 	// calm is the interval for hosts that have a certificate. It is long, because the storage notifies the manager of
 	// most changes.
 	calm = time.Hour
-	// firstPoll and lastPoll are for hosts without a certificate, on replicas that do not order certificates: they read
-	// the storage until another replica has stored the certificate. The interval doubles from firstPoll to lastPoll.
+	// A replica that does not order certificates reads the storage repeatedly until another replica has stored the
+	// certificate. The interval doubles from firstPoll to lastPoll.
 	firstPoll = time.Second
 	lastPoll  = time.Minute
 )
@@ -106,8 +106,8 @@ func (h *host) nextRead(now time.Time, leads bool) time.Time {
 // the same time would all be read at the same time.
 func jitter(d time.Duration) time.Duration { return d - time.Duration(rand.Int64N(int64(d)/10+1)) }
 
-// forgetOtherIssuers clears the host's last error if it was not caused by the issuers with the given mark. A
-// certificate is then ordered from these issuers at once.
+// forgetOtherIssuers clears the host's last error if other issuers than the configured ones have caused it. A
+// certificate is then ordered from the configured issuers at once. mark identifies these issuers.
 func (h *host) forgetOtherIssuers(mark string) {
 	if h.lastError != nil && h.lastError.Issuers != mark {
 		h.lastError, h.ordered = nil, time.Time{}

@@ -130,8 +130,8 @@ func firstTCP(addresses []string) (host string, port int) {
 	return "", 0
 }
 
-// configure disables the types of challenges that the existing listeners cannot handle. If the administrator has
-// configured listen addresses for the issuer, they are kept.
+// configure disables the types of ACME challenges that the existing listeners of this process cannot handle. If the
+// administrator has configured listen addresses for the issuer, they are kept.
 func (l listening) configure(i *certmagic.ACMEIssuer) {
 	if i.ListenHost == "" {
 		i.ListenHost = l.host

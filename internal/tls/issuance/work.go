@@ -146,8 +146,8 @@ func (m *Manager) postpone(h *host, why *failure) {
 	m.fail(h, why)
 }
 
-// giveBack makes the queues serve the namespace of the host next, because its last turn had no effect: no order was
-// made, or the order failed because of a rate limit for all hosts.
+// giveBack makes the queues serve the namespace of the host next, because its last turn was in vain: no order was made,
+// or the order failed because of a rate limit for all hosts.
 func (m *Manager) giveBack(h *host) {
 	m.orders.GiveBack(h)
 	m.renewals.GiveBack(h)

@@ -67,8 +67,8 @@ func parseKey(block *pem.Block) (crypto.Signer, error) {
 	return usable(key)
 }
 
-// usable returns the key if it can be used for TLS handshakes. It returns an error if every handshake would fail
-// because of the type or the size of the key.
+// usable returns key as a signer if it can be used for TLS handshakes. It returns an error if every handshake would
+// fail because of the type or the size of the key.
 func usable(key any) (crypto.Signer, error) {
 	switch k := key.(type) {
 	case *rsa.PrivateKey:

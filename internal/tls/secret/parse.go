@@ -107,8 +107,8 @@ func pair(all []*x509.Certificate, key crypto.Signer) (*tls.Certificate, error) 
 	return result, nil
 }
 
-// inOrder returns the chain of leaf, in which each certificate is followed by the certificate of its issuer.
-// Certificates that are not part of the chain are omitted.
+// inOrder returns a certificate chain that starts with leaf, in which each certificate is followed by the certificate
+// of its issuer. Certificates that are not part of this chain are omitted.
 func inOrder(leaf *x509.Certificate, others []*x509.Certificate) []*x509.Certificate {
 	chain := []*x509.Certificate{leaf}
 	for last := leaf; ; last = chain[len(chain)-1] {
