@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// requests is the number of requests to send. If it is set, each run uses a new seed, unless the flag -seed is set. If
-// it is 0, the test determines the number and always sends the same requests.
+// requests is the number of requests to send. If it is set, each run sends different requests, unless the flag -seed is
+// set. If it is 0, the test determines the number and always sends the same requests.
 var requests = flag.Int("requests", 0, "how many random requests a differential test sends")
 
 // seed is the random seed of an earlier test run with -requests. If it is set, the same requests are sent again.
@@ -25,7 +25,7 @@ type Difference struct {
 	// Got is the response of our server, and Want is the response of the other server. If one of the servers has sent
 	// fewer responses, its response is the zero value.
 	Got, Want Answer
-	// Before is the previous response of our server on the connection.
+	// Before is our server's previous response on the connection.
 	Before Answer
 }
 

@@ -8,8 +8,7 @@ import (
 
 // Case holds the requests that are sent on one connection.
 type Case struct {
-	// Requests contains one or more requests. A server may parse them differently, for example as a different number of
-	// requests.
+	// Requests contains one or more requests. They may be invalid, so a server may see a different number of requests.
 	Requests []string
 	// cuts are byte offsets in the text of the case. The text is split at these offsets, and each piece is written
 	// separately.
