@@ -27,7 +27,7 @@ type issuer struct {
 }
 
 // newIssuer wraps a provisioned issuer. Some features need access to certmagic's issuer inside of Caddy's issuer. If
-// access is not possible, newIssuer logs which features are missing, and these features are not used.
+// this version of Caddy does not allow access, newIssuer logs a warning, and the issuer works without these features.
 func newIssuer(i certmagic.Issuer, l listening, log *zap.Logger) *issuer {
 	n := &issuer{Issuer: i, key: i.IssuerKey(), listening: l}
 	if m, ok := i.(interface{ GetACMEIssuer() *caddytls.ACMEIssuer }); ok {

@@ -30,8 +30,8 @@ const (
 	// soon is how long a host may wait for its certificate before Problems reports the host. Most certificates are
 	// issued within seconds.
 	soon = 15 * time.Second
-	// maxProblems is the maximum number of hosts for which an object gets a separate problem. Its other hosts are
-	// listed together in a single problem.
+	// maxProblems is the maximum number of hosts of a Kubernetes object that are reported separately. The other hosts
+	// of the object are reported together.
 	maxProblems = 4
 )
 
