@@ -209,8 +209,8 @@ func chainName(s string) error {
 
 var environmentVariable = regexp.MustCompile(`^\{env\.\w+\}$`)
 
-// zone returns an error unless s is the name of a topology zone, which is the value of a node label, or Caddy's
-// placeholder for an environment variable that contains the name.
+// zone returns an error unless s is a valid name of a topology zone, or Caddy's placeholder for an environment variable
+// that contains the name. The name of a zone is the value of a node label.
 func zone(s string) error {
 	if len(validation.IsValidLabelValue(s)) > 0 && !environmentVariable.MatchString(s) {
 		return fmt.Errorf(
