@@ -46,8 +46,8 @@ func (g generator) next() *Case {
 	return c
 }
 
-// request generates a request from random parts. For each part, the chance is 1/(calm+1) that an unusual value may be
-// chosen; otherwise the value is an ordinary one. So a larger calm makes the request more ordinary.
+// request generates a request from random parts. With a probability of 1/(calm+1), a part is chosen from all possible
+// values, otherwise only from the ordinary values. So a larger calm makes the request more ordinary.
 func (g generator) request(calm int) string {
 	text := g.pick(methods, calm) + " " + g.pick(targets, calm) + g.pick(versions, 2*calm) + "\r\n" +
 		g.pick(hosts, 2*calm)
