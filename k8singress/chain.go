@@ -2,7 +2,6 @@ package k8singress
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,8 +11,10 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/http/live"
+	"github.com/k8singress/k8singress/internal/process/caddyinternals"
 )
 
 func init() { caddy.RegisterModule(new(Chain)) }
@@ -29,6 +30,8 @@ type Chain struct {
 
 	routes  caddyhttp.RouteList
 	grouped bool
+	// err is the reason why the routes must not run. It is nil if they may run.
+	err error
 }
 
 // CaddyModule returns the Caddy module information.
@@ -55,7 +58,12 @@ func (c *Chain) Provision(ctx caddy.Context) error {
 		return fmt.Errorf("decoding the routes of chain %s: %w", c.Name, err)
 	}
 	live.RecordConfig(ctx, raw)
-	c.grouped = bytes.Contains(raw, []byte(`"group"`))
+	if c.grouped = bytes.Contains(raw, []byte(`"group"`)); c.grouped {
+		if c.err = caddyinternals.CheckRouteGroups(); c.err != nil {
+			ctx.Logger().Warn("a chain with groups of routes (handle in the Caddyfile) needs the tested version of "+
+				"Caddy: requests get 503", zap.String("chain", c.Name), zap.Error(c.err))
+		}
+	}
 	return c.routes.Provision(ctx)
 }
 
@@ -72,15 +80,13 @@ func insideChain(ctx caddy.Context) bool {
 	})
 }
 
-// groupsKey is the context key under which Caddy stores the route groups that a request has already matched, because
-// only one route of a group runs. Each Chain numbers its groups from zero, so a request needs a separate set of groups
-// in each Chain.
-const groupsKey = caddy.CtxKey("route_group")
-
 // ServeHTTP runs the request through the routes. If no route responds, it calls next.
 func (c *Chain) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if c.err != nil {
+		return caddyhttp.Error(http.StatusServiceUnavailable, c.err)
+	}
 	if c.grouped {
-		r = r.WithContext(context.WithValue(r.Context(), groupsKey, map[string]struct{}{}))
+		r = r.WithContext(caddyinternals.WithRouteGroups(r.Context()))
 	}
 	return c.routes.Compile(next).ServeHTTP(w, r)
 }

@@ -221,6 +221,55 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
+// TestRouteGroups checks that Caddy skips a route of a group that has already run, and runs it with new groups.
+func TestRouteGroups(t *testing.T) {
+	lookAt(t,
+		"modules/caddyhttp/routes.go: whether wrapRoute looks for a map[string]struct{} under routeGroupCtxKey; "+
+			"without it requests for chains with groups get 503")
+	if err := CheckRouteGroups(); err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	route := caddyhttp.Route{Group: "group0", MatcherSets: caddyhttp.MatcherSets{{counting{&ran}}}}
+	routes := caddyhttp.RouteList{route, route}
+	end := caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return nil })
+	r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), httptest.NewRecorder(), new(caddyhttp.Server))
+	for _, c := range []struct {
+		name string
+		r    *http.Request
+		want int
+	}{
+		{"the first list", r, 1}, {"the second list", r, 1},
+		{"the second list with new groups", r.WithContext(WithRouteGroups(r.Context())), 2},
+	} {
+		if err := routes.Compile(end).ServeHTTP(httptest.NewRecorder(), c.r); err != nil {
+			t.Fatal(err)
+		}
+		if ran != c.want {
+			t.Errorf("%s: %d routes have run, want %d", c.name, ran, c.want)
+		}
+	}
+}
+
+// TestRouteGroupsOfAnotherCaddy checks that CheckRouteGroups returns an error if Caddy uses another key.
+func TestRouteGroupsOfAnotherCaddy(t *testing.T) {
+	key := groupsKey
+	t.Cleanup(func() { groupsKey = key })
+	groupsKey = "another"
+	if err := CheckRouteGroups(); err == nil {
+		t.Error("there is no error")
+	}
+}
+
+// counting is a matcher that counts its calls.
+type counting struct{ calls *int }
+
+func (c counting) MatchWithError(*http.Request) (bool, error) {
+	*c.calls++
+	return true, nil
+}
+
 func TestWrapGetCertificate(t *testing.T) {
 	lookAt(t,
 		"modules/caddytls/connpolicy.go: whether the handshakes of a server use TLSConfig.GetCertificate of its "+

@@ -1,0 +1,45 @@
+package caddyinternals
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+// groupsKey is the context key under which Caddy stores the route groups of which a request has already run a route. It
+// is a variable for the tests.
+var groupsKey = caddy.CtxKey("route_group")
+
+// WithRouteGroups returns a context for a request in which no route of any group has run yet. A request needs it for
+// each list of routes that Caddy has not compiled together with the routes before: both lists number their groups from
+// zero, and Caddy runs only one route of a group.
+//
+// WithRouteGroups relies on caddyhttp.Server storing the names of the groups in a map[string]struct{} under the context
+// key "route_group". CheckRouteGroups reports whether this is so.
+func WithRouteGroups(ctx context.Context) context.Context {
+	return context.WithValue(ctx, groupsKey, map[string]struct{}{})
+}
+
+// CheckRouteGroups returns an error if Caddy does not use the map of WithRouteGroups. A list of routes with groups must
+// then not be used, because Caddy might skip its routes, such as a route that asks for a password.
+func CheckRouteGroups() (err error) {
+	// If Caddy stores the groups elsewhere, it finds no map in the context and panics.
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("caddy keeps the route groups of a request elsewhere: %v", p)
+		}
+	}()
+	ctx := WithRouteGroups(context.Background())
+	routes := caddyhttp.RouteList{{Group: "group0"}}
+	end := caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return nil })
+	if err := routes.Compile(end).ServeHTTP(nil, new(http.Request).WithContext(ctx)); err != nil {
+		return fmt.Errorf("running a route of a group: %w", err)
+	}
+	if _, ok := ctx.Value(groupsKey).(map[string]struct{})["group0"]; !ok {
+		return fmt.Errorf("caddy does not keep the route groups of a request in its context as %q", groupsKey)
+	}
+	return nil
+}
