@@ -11,7 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// hostRedirect redirects requests to another host. The path and query stay the same.
+// hostRedirect redirects requests to another host. The path and query stay the same, except for a trailing slash.
 type hostRedirect struct{ ir.HostRedirect }
 
 func newHostRedirect(of ir.HostRedirect) (Filter, error) {
@@ -22,9 +22,11 @@ func newHostRedirect(of ir.HostRedirect) (Filter, error) {
 }
 
 // Apply redirects the request. The Location contains a port only if the client sent one, because the port of the
-// connection may be a different one behind a load balancer.
+// connection may be a different one behind a load balancer. As in ingress-nginx, one slash at the end of the URL is
+// removed, even if it belongs to the query.
 func (h *hostRedirect) Apply(x *exchange.Exchange) (bool, error) {
 	client := x.Client()
 	port := strings.TrimPrefix(client.Host, client.Hostname())
-	return true, x.Respond(h.Status, "", message.Location.Field(client.Proto+"://"+h.Host+port+x.Target))
+	target := strings.TrimSuffix(x.Target, "/")
+	return true, x.Respond(h.Status, "", message.Location.Field(client.Proto+"://"+h.Host+port+target))
 }

@@ -54,8 +54,8 @@ type RewriteRedirect struct {
 	Target string `json:"target"`
 }
 
-// HostRedirect redirects to the same path and query on another host. The scheme and the port are taken from the
-// request.
+// HostRedirect redirects to the same path and query on another host, without the slash at the end of the URL. The scheme
+// and the port are taken from the request.
 type HostRedirect struct {
 	Status int    `json:"status_code"`
 	Host   string `json:"host"`

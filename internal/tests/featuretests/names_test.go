@@ -44,7 +44,7 @@ func TestServerAlias(t *testing.T) {
 }
 
 // TestFromToWWW checks the redirects between a name with www. and the name without it, in both directions, unless a
-// rule has the name.
+// rule has the name. One slash at the end of the URL is removed.
 func TestFromToWWW(t *testing.T) {
 	ip, port := backend(t, "one")
 	www := func(name, host string) string {
@@ -55,7 +55,12 @@ func TestFromToWWW(t *testing.T) {
 		rule("has", "www.c.example", "Prefix", "/", "one")+www("wild", "*.d.example"))
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		in.leads(t, "www.a.example", "/x/?y=1", http.StatusPermanentRedirect, in.origin("a.example")+"/x/?y=1")
-		in.leads(t, "www.a.example:8443", "/", http.StatusPermanentRedirect, in.origin("a.example:8443")+"/")
+		in.leads(t, "www.a.example", "/dir/", http.StatusPermanentRedirect, in.origin("a.example")+"/dir")
+		in.leads(t, "www.a.example", "/dir//", http.StatusPermanentRedirect, in.origin("a.example")+"/dir/")
+		in.leads(t, "www.a.example", "/", http.StatusPermanentRedirect, in.origin("a.example"))
+		in.leads(t, "www.a.example", "/x?y=/", http.StatusPermanentRedirect, in.origin("a.example")+"/x?y=")
+		in.leads(t, "www.a.example:8443", "/", http.StatusPermanentRedirect, in.origin("a.example:8443"))
+		in.leads(t, "www.a.example:8443", "/dir/", http.StatusPermanentRedirect, in.origin("a.example:8443")+"/dir")
 		in.leads(t, "b.example", "/%2Fx", http.StatusPermanentRedirect, in.origin("www.b.example")+"/%2Fx")
 		in.expect("a.example", "/", http.StatusOK, "one /")
 		in.expect("www.c.example", "/", http.StatusOK, "one /")

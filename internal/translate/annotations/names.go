@@ -35,9 +35,9 @@ var (
 		Name: "from-to-www-redirect",
 		Doc: "Redirects requests for the host with the prefix `www.` to the host. If the host itself starts with " +
 			"`www.`, requests for the name without `www.` are redirected to the host. There is no redirect if the " +
-			"other name is the host of a rule. The status code comes from " +
-			"[http-redirect-code](configmap.md#http-redirect-code). For HTTPS, the certificate must be valid for " +
-			"both names.",
+			"other name is the host of a rule. One trailing slash of the URL is removed: `/dir/` becomes `/dir`. The " +
+			"status code comes from [http-redirect-code](configmap.md#http-redirect-code). For HTTPS, the " +
+			"certificate must be valid for both names.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.FromToWWW }, nginx.Bool),
 	}
