@@ -1,7 +1,6 @@
 package k8singress
 
 import (
-	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -24,82 +23,71 @@ import (
 
 func init() {
 	f := front.Process()
-	f.ServeHTTP1, f.HandedOver, f.HandshakeFailed, f.RequestRefused = drive, handedOver.count, countHandshake,
-		accountRefused
+	f.Drivers["http/1.1"] = drive
+	f.HandedOver, f.HandshakeFailed, f.RequestRefused = handedOver.count, countHandshake, accountRefused
 }
 
 // drive serves an HTTP/1.1 connection with the controller's own HTTP server, package httpserver.
 func drive(conn net.Conn, info *front.ConnInfo) {
-	server := &httpserver.Server{
-		Options: optionsOf(info),
-		Handler: func(w message.Writer, r *message.Request) {
-			if !info.Answer(w, r) {
-				binding := info.Binding()
-				handedOver.count(binding.Reason)
-				byCaddy(binding.Server, w, r)
-			}
-		},
-		Rejected: func(r *message.Request, reason *http1.Error) {
-			accountBare(nil, r, reason.Status, time.Now())
-			logs.Logger("k8singress.http").Debug("a request was rejected", zap.Stringer("client", conn.RemoteAddr()),
-				zap.Int("status", reason.Status), zap.String("reason", reason.Reason))
-		},
-		Panicked: func(value any) {
-			if err, ok := value.(error); ok && errors.Is(err, http.ErrAbortHandler) {
-				return
-			}
-			panics.Report("http/handler", &panics.Panic{Value: value, Stack: debug.Stack()})
-		},
-	}
-	if info.Limits().HTTP2 && tlsOf(conn) == nil {
-		server.HandOver = func(conn net.Conn) {
-			handedOver.count(reasonH2C)
-			info.HandOver(conn)
-		}
-	}
-	info.OnLeave(func() {
-		_ = server.Shutdown(context.Background()) //nolint:forbidigo // The front enforces the time limit.
-	})
-	info.Occupy(driven{server})
 	client := message.NewConn(addressOf(conn.RemoteAddr()), addressOf(conn.LocalAddr()), tlsOf(conn))
 	client.Listener = info.Port()
-	server.Serve(conn, client)
+	d := &driven{ConnInfo: info}
+	d.Conn = httpserver.New(conn, client, d)
+	info.OnLeave(d.Shutdown)
+	info.Occupy(d)
+	d.Serve()
 }
 
-// driven implements connlimit.Occupant for a connection that drive serves.
-type driven struct{ server *httpserver.Server }
+// driven is a connection that drive serves. It implements httpserver.Host and connlimit.Occupant.
+type driven struct {
+	*front.ConnInfo
+	*httpserver.Conn
+}
+
+// Handle implements httpserver.Host.
+func (d *driven) Handle(w message.Writer, r *message.Request) {
+	if !d.Answer(w, r) {
+		binding := d.Binding()
+		handedOver.count(binding.Reason)
+		byCaddy(binding.Server, w, r)
+	}
+}
+
+// HandOver implements httpserver.Host.
+func (d *driven) HandOver(conn net.Conn) {
+	handedOver.count(reasonH2C)
+	d.ConnInfo.HandOver(conn)
+}
+
+// Rejected implements httpserver.Host.
+func (*driven) Rejected(r *message.Request, reason *http1.Error) {
+	accountBare(nil, r, reason.Status, time.Now())
+	logs.Logger("k8singress.http").Debug("a request was rejected", zap.Stringer("client", r.Conn.Remote),
+		zap.Int("status", reason.Status), zap.String("reason", reason.Reason))
+}
+
+// Panicked implements httpserver.Host.
+func (*driven) Panicked(value any) {
+	if err, ok := value.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		return
+	}
+	panics.Report("http/handler", &panics.Panic{Value: value, Stack: debug.Stack()})
+}
 
 // State implements connlimit.Occupant.
-func (d driven) State() (connlimit.State, time.Duration) {
-	if silent, ok := d.server.IdleTime(); ok {
+func (d *driven) State() (connlimit.State, time.Duration) {
+	if silent, ok := d.IdleTime(); ok {
 		return connlimit.Idle, silent
 	}
 	return connlimit.Busy, 0
 }
 
 // End implements connlimit.Occupant.
-func (d driven) End() { d.server.Drain() }
+func (d *driven) End() { d.Drain() }
 
 // accountRefused records a request that package front has rejected because its memory budget was exhausted.
 func accountRefused(w message.Writer, r *message.Request, began time.Time) {
 	accountBare(w, r, http.StatusServiceUnavailable, began)
-}
-
-// optionsOf returns a function that returns the current limits for a connection. The function is called for each
-// request; it only creates new Options if a limit has changed.
-func optionsOf(info *front.ConnInfo) func() *httpserver.Options {
-	var limits front.Limits
-	var options *httpserver.Options
-	return func() *httpserver.Options {
-		if now := info.Limits(); options == nil || now != limits {
-			limits = now
-			options = &httpserver.Options{
-				HeaderTimeout: now.Head, BodyTimeout: now.Body, WriteTimeout: now.Send, KeepAlive: now.Idle,
-				KeepAliveRequests: now.Requests, MaxHead: now.HeadBytes, Names: now.Names,
-			}
-		}
-		return options
-	}
 }
 
 func tlsOf(conn net.Conn) *tls.ConnectionState {

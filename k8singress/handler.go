@@ -10,6 +10,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/front"
+	"github.com/k8singress/k8singress/internal/http/limits"
 	"github.com/k8singress/k8singress/internal/http/live"
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/http/tracing"
@@ -58,7 +59,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	writer := message.NewHTTPWriter(w, r)
-	request := &message.Request{Names: namesOf(&h.table.Global().Connections)}
+	request := &message.Request{Names: limits.NamesOf(&h.table.Global().Connections)}
 	defer h.limitPause(r, request)()
 	x := &exchange.Exchange{
 		Request: request, Writer: writer, ForAllResponses: h.table.Always(false), PassesOn: h.PassThru,

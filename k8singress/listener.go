@@ -84,8 +84,8 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 	l.binding = &front.Binding{
 		Context: ctx, Server: server, Admit: l.admit, Handshake: l.table.Handshake,
 		HandshakeTimeout: time.Duration(l.HandshakeTimeout), H2C: l.H2C, SharePorts: app.SharePorts,
-		Exempt: func(ip netip.Addr) bool { return l.table.Clients().Names(ip) },
-		Adjust: func(of front.Limits) front.Limits { return adjust(of, &l.table.Global().Connections) },
+		Exempt:       func(ip netip.Addr) bool { return l.table.Clients().Names(ip) },
+		ClientLimits: func() *ir.ClientConnections { return &l.table.Global().Connections },
 	}
 	if l.HandshakeTimeout > 0 {
 		l.binding.Divert = func(at net.Addr, port uint16) front.Divert {

@@ -6,16 +6,17 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/k8singress/k8singress/internal/http/limits"
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
 // answerNetHTTP handles a request that net/http or http3 has read. It calls Answer or AnswerOnListener instead of the
 // Caddy server, and applies the time limits for clients that stop sending or receiving data. If the request arrived at
 // an address that Front.Open has opened, port is the port of that address, otherwise 0.
-func (s *Binding) answerNetHTTP(w http.ResponseWriter, r *http.Request, limits *Limits, port uint16) {
+func (s *Binding) answerNetHTTP(w http.ResponseWriter, r *http.Request, l *limits.Limits, port uint16) {
 	ctrl, begin := http.NewResponseController(w), time.Now()
-	request := message.Request{Names: limits.Names}
-	if limit := limits.Body; limit > 0 && r.ContentLength != 0 {
+	request := message.Request{Names: l.Names}
+	if limit := l.Body; limit > 0 && r.ContentLength != 0 {
 		body := &caddyhttp.IdleTimeoutReader{
 			ReadCloser: r.Body, Ctrl: ctrl, Deadline: caddyhttp.IdleDeadline{Start: begin, Timeout: limit},
 			Logger:        stdlib(),
@@ -26,7 +27,7 @@ func (s *Binding) answerNetHTTP(w http.ResponseWriter, r *http.Request, limits *
 		w = &readDeadlines{caddyhttp.ResponseWriterWrapper{ResponseWriter: w}, body}
 		request.LiftBodyTimeout = func() { body.Override(NoBodyTimeout, 0) }
 	}
-	if limit := limits.Send; limit > 0 {
+	if limit := l.Send; limit > 0 {
 		paced := &caddyhttp.IdleTimeoutWriter{
 			ResponseWriterWrapper: &caddyhttp.ResponseWriterWrapper{ResponseWriter: w}, Ctrl: ctrl,
 			Deadline: caddyhttp.IdleDeadline{Start: begin, Timeout: limit}, Logger: stdlib(),

@@ -7,12 +7,15 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/k8singress/k8singress/internal/http/limits"
 	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/process/netaddr"
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
@@ -47,9 +50,10 @@ type Binding struct {
 	// AnswerOnListener handles requests that arrive at an address that Front.Open has opened. Conn.Listener of the
 	// request is the port of this address. If AnswerOnListener is nil, the Caddy server handles these requests.
 	AnswerOnListener Answer
-	// Adjust returns the current limits, given the limits of the Caddy server. It is called for each connection and
-	// each request. If it is nil, the limits of the Caddy server apply.
-	Adjust func(Limits) Limits
+	// ClientLimits returns the limits in the ConfigMap, which take precedence over the limits of the Caddy server. It
+	// is called for each connection and each request. It returns the same pointer until the limits change. If
+	// ClientLimits is nil, the limits of the Caddy server apply.
+	ClientLimits func() *ir.ClientConnections
 	// Handshake returns the TLS configuration for a handshake. config is the configuration that the Caddy server would
 	// use; Handshake returns config itself or a changed copy. server is the server name that the client has sent. port
 	// is the port of the connection's local address if Front.Open has opened it, otherwise 0. If Handshake is nil,
@@ -68,6 +72,8 @@ type Binding struct {
 
 	front *Front
 	tls   *tls.Config
+	// limits are the current limits of requests from net/http and http3.
+	limits currentLimits
 	// group is the Group of the server; it is nil until the server starts. open is the number of open listeners of the
 	// server. left is true once the server has been removed from group. group, open and left are guarded by Front.mu.
 	group *Group
@@ -143,6 +149,7 @@ func (s *Binding) join() {
 	if s.group != nil {
 		return
 	}
+	s.limits.configured = limitsOf(s.Server)
 	s.tls = s.Server.TLSConnPolicies.TLSConfig(s.Context)
 	s.group = s.front.group(s.Server.Name())
 	s.conns = s.group.join(s)
@@ -189,8 +196,8 @@ func (s *Binding) stop(ctx context.Context) error {
 // connConfig holds the settings for the connections of one listener.
 type connConfig struct {
 	of *Binding
-	// limits are the limits of the Caddy server, before Binding.Adjust changes them.
-	limits Limits
+	// limits are the limits of the connections.
+	limits currentLimits
 	http1  bool
 	secure bool
 	admit  func(net.Conn) net.Conn
@@ -224,12 +231,13 @@ func (s *Binding) answerAt(port uint16) Answer {
 func (s *Binding) connConfig(at net.Addr, secure bool, protocols []string, port uint16) *connConfig {
 	v := s.Server
 	m := &connConfig{
-		of: s, secure: secure, admit: s.Admit, handshake: s.HandshakeTimeout, alive: keepAlive(v), limits: limitsOf(v),
+		of: s, secure: secure, admit: s.Admit, handshake: s.HandshakeTimeout, alive: keepAlive(v),
 		http1: slices.Contains(protocols, "h1"),
 	}
-	m.limits.HTTP2 = s.H2C || slices.Contains(protocols, "h2c")
+	m.limits.configured = limitsOf(v)
+	m.limits.configured.H2C = s.H2C || slices.Contains(protocols, "h2c")
 	if m.handshake == 0 {
-		m.handshake = m.limits.Head
+		m.handshake = m.limits.configured.Head
 	}
 	if secure && s.Divert != nil {
 		m.divert = s.Divert(at, port)
@@ -237,12 +245,33 @@ func (s *Binding) connConfig(at net.Addr, secure bool, protocols []string, port 
 	return m
 }
 
-// adjustedLimits returns the limits that result from calling Adjust. If Adjust is nil, it returns the given limits.
-func (s *Binding) adjustedLimits(of Limits) Limits {
-	if s.Adjust == nil {
-		return of
+// currentLimits holds the limits that are configured in a Caddy server, and the limits that result from them and from
+// the ConfigMap. It computes the latter once for each change of the ConfigMap.
+type currentLimits struct {
+	configured limits.Limits
+	// result is nil until the first call of the method for.
+	result atomic.Pointer[adjustedLimits]
+}
+
+// adjustedLimits are the limits that result from the limits by, which come from the ConfigMap.
+type adjustedLimits struct {
+	by *ir.ClientConnections
+	limits.Limits
+}
+
+// under returns the current limits, given the limits in the ConfigMap that the Binding returns. The value that it
+// returns must not be modified.
+func (l *currentLimits) under(s *Binding) *limits.Limits {
+	if s.ClientLimits == nil {
+		return &l.configured
 	}
-	return s.Adjust(of)
+	by := s.ClientLimits()
+	if last := l.result.Load(); last != nil && last.by == by {
+		return &last.Limits
+	}
+	next := &adjustedLimits{by, l.configured.With(by)}
+	l.result.Store(next)
+	return &next.Limits
 }
 
 // keepAlive returns the TCP keep-alive settings that Caddy would use for the server.

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -40,7 +41,7 @@ type connSet struct {
 	// latest is the pair of HTTP servers that got the most recent connection. It keeps running without connections,
 	// while all other pairs are shut down when their last connection has ended.
 	latest *servers
-	// onLeave holds the functions that ConnHandlers have registered with ConnInfo.OnLeave.
+	// onLeave holds the functions that Drivers have registered with ConnInfo.OnLeave.
 	onLeave map[*ConnInfo]func()
 }
 
@@ -54,13 +55,13 @@ func newConnSet(g *Group) *connSet {
 // ServeHTTP passes the request to the server of the configuration that Caddy currently runs.
 func (k *connSet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	binding := k.group.Binding()
-	limits := binding.adjustedLimits(limitsOf(binding.Server))
+	current := binding.limits.under(binding)
 	t := trafficOf(r.Context())
-	last := t.requests.Add(1) >= int64(limits.Requests) && limits.Requests > 0
+	last := t.requests.Add(1) >= int64(current.Requests) && current.Requests > 0
 	if (last || t.leaving.Load() || k.leaving.Load()) && r.Header["Upgrade"] == nil {
 		w.Header().Set("Connection", "close")
 	}
-	t.answer(w, r, binding, &limits, k.port)
+	t.answer(w, r, binding, current, k.port)
 }
 
 // expect counts a new connection. It must be called before begin, so that the method end also waits for connections
@@ -76,9 +77,8 @@ func (k *connSet) unexpect() {
 	k.conns.Add(-1)
 }
 
-// begin serves a connection that expect has counted, or closes it if the connection limiter rejects it. For a TLS
-// handshake, a PROXY protocol header or a ConnHandler, begin starts a goroutine, because these would delay the accept
-// loop. A panic ends only this connection.
+// begin serves a connection that expect has counted, or closes it if the connection limiter rejects it. Each connection
+// gets its own goroutine. A panic ends only this connection.
 func (k *connSet) begin(conn net.Conn, m *connConfig) {
 	var n *clientConn
 	panics.Guard("front/connection", func() { n = k.enter(conn, m) }, func() { _ = conn.Close() })
@@ -87,11 +87,7 @@ func (k *connSet) begin(conn net.Conn, m *connConfig) {
 		return
 	}
 	serve, end := func() { k.serve(n, m) }, func() { _ = n.Close() }
-	if m.secure || n.proxied || k.servesHTTP1(m, "") {
-		panics.Go("front/connection", serve, end)
-	} else {
-		panics.Guard("front/connection", serve, end)
-	}
+	panics.Go("front/connection", serve, end)
 }
 
 var errPlainHTTP = errors.New("client sent an HTTP request to an HTTPS server")
@@ -178,46 +174,34 @@ func looksLikeHTTP(head [5]byte) bool {
 	return false
 }
 
-// passOn passes a connection to the ConnHandler, or to net/http. protocol is the protocol negotiated by ALPN, or empty.
+// passOn passes a connection to the Driver of its protocol. protocol is the protocol negotiated by ALPN, or empty.
 func (k *connSet) passOn(n *clientConn, conn net.Conn, protocol string, m *connConfig) {
-	if k.servesHTTP1(m, protocol) {
-		n.handed = true
-		panics.Guard("front/connection", func() { k.serveHTTP1(n, conn, m) }, func() { _ = conn.Close() })
-		return
+	drive := k.group.front.Drivers[cmp.Or(protocol, http1)]
+	if !m.http1 && protocol != http2 {
+		k.group.front.handedOver(WithoutHTTP1)
+		drive = serveByNetHTTP
 	}
-	s := k.serversFor(m)
 	n.handed = true
-	if protocol == "h2" {
-		s.http2.push(conn)
-		return
-	}
-	k.group.front.handedOver(WithoutHTTP1)
-	s.http1AndH2C.push(conn)
+	panics.Guard("front/connection", func() { k.drive(drive, n, conn, m) }, func() { _ = conn.Close() })
 }
 
 // WithoutHTTP1 is passed to Front.HandedOver as the reason if net/http serves a connection because the server does not
 // allow HTTP/1.1.
 const WithoutHTTP1 = "protocols"
 
-// servesHTTP1 reports whether the ConnHandler serves connections with the given ALPN protocol, which is empty if no
-// protocol was negotiated. Otherwise net/http serves them.
-func (k *connSet) servesHTTP1(m *connConfig, protocol string) bool {
-	return k.group.front.ServeHTTP1 != nil && m.http1 && (protocol == "" || protocol == "http/1.1")
-}
-
 // serversFor returns the pair of HTTP servers for a new connection. If no pair with the current limits is running, it
 // starts a new pair. It increments the number of connections of the pair. The caller must call serverConnEnded when the
 // connection has ended.
 func (k *connSet) serversFor(m *connConfig) *servers {
-	limits := k.group.Binding().adjustedLimits(m.limits)
-	limits.Streams = k.group.front.requests.streams(limits.Streams)
-	of := limits.settings(m.http1)
+	current := *m.limits.under(k.group.Binding())
+	current.Streams = k.group.front.requests.streams(current.Streams)
+	of := settingsOf(current, m.http1)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	s := k.servers[of]
 	if s == nil {
 		s = &servers{settings: of}
-		s.http1AndH2C, s.http2 = k.start(s, of.http2), k.start(s, true)
+		s.http1AndH2C, s.http2 = k.start(s, current.H2C), k.start(s, true)
 		k.servers[of] = s
 	}
 	before := k.latest

@@ -14,7 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// prefixed is a connection from which a ConnHandler has already read some bytes.
+// prefixed is a connection from which a Driver has already read some bytes.
 type prefixed struct {
 	net.Conn
 	io.Reader
@@ -22,11 +22,22 @@ type prefixed struct {
 
 func (p prefixed) Read(b []byte) (int, error) { return p.Reader.Read(b) }
 
-// TestDrive checks that the ConnHandler gets HTTP/1.1 connections, can hand them over to net/http, and is called when
+// useDriver makes a Driver serve HTTP/1.1 until the test ends.
+func useDriver(t *testing.T, d front.Driver) {
+	front.Process().Drivers["http/1.1"] = d
+	t.Cleanup(func() { front.Process().Drivers["http/1.1"] = handOver })
+}
+
+// handOver is the Driver for HTTP/1.1 of all other tests: net/http serves the connections.
+func handOver(conn net.Conn, info *front.ConnInfo) { info.HandOver(conn) }
+
+func init() { front.Process().Drivers["http/1.1"] = handOver }
+
+// TestDrive checks that the Driver gets HTTP/1.1 connections, can hand them over to net/http, and is called when
 // they have to end.
 func TestDrive(t *testing.T) {
 	left := make(chan bool, 10)
-	front.Process().ServeHTTP1 = func(conn net.Conn, info *front.ConnInfo) {
+	useDriver(t, func(conn net.Conn, info *front.ConnInfo) {
 		first := make([]byte, 1)
 		if _, err := io.ReadFull(conn, first); err != nil {
 			t.Error(err)
@@ -44,8 +55,7 @@ func TestDrive(t *testing.T) {
 		_, secure := conn.(*tls.Conn)
 		fmt.Fprintf(conn, "%s %v %v\n", info.Binding().Server.Name(), secure, info.Limits().Head)
 		<-done
-	}
-	t.Cleanup(func() { front.Process().ServeHTTP1 = nil })
+	})
 
 	plain, secure := fixture.Address(t), fixture.Address(t)
 	two := frontedWithTLS(secure)
@@ -70,7 +80,7 @@ func TestDrive(t *testing.T) {
 			t.Errorf("the driver says %q, %v, want %q", got, err, want)
 		}
 	}
-	// HTTP/2 connections do not reach the ConnHandler. With HTTP/2, the server sends first.
+	// HTTP/2 connections do not reach the Driver. With HTTP/2, the server sends first.
 	c := over("h2", "http/1.1")
 	if _, err := c.ReadByte(); err != nil || c.Conn.(*tls.Conn).ConnectionState().NegotiatedProtocol != "h2" {
 		t.Error("there is no HTTP/2", err)

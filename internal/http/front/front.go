@@ -43,6 +43,7 @@ func init() {
 var process = &Front{
 	sockets: map[string]*socket{}, groups: map[string]*Group{}, bindings: map[*caddyhttp.Server]*Binding{},
 	live:          map[string]*claim{},
+	Drivers:       map[string]Driver{http2: serveByNetHTTP},
 	listenerConns: map[*connSet]bool{}, clients: connlimit.New(budget.ClientBudget), requests: newRequests(),
 }
 
@@ -51,12 +52,12 @@ func Process() *Front { return process }
 
 // Front holds the listening sockets of all addresses, and the Groups that serve the accepted connections.
 type Front struct {
-	// ServeHTTP1 serves HTTP/1.1 connections in place of net/http, if it is not nil. It must be set before the first
-	// configuration is loaded.
-	ServeHTTP1 ConnHandler
-	// HandedOver is called for each HTTP/1.1 connection that net/http serves in place of ServeHTTP1. It is also called
-	// for each request from net/http or http3 that Binding.Server handles, because the Binding has no Answer function
-	// for it. reason is one word. HandedOver may be nil. It must be set before the first configuration is loaded.
+	// Drivers holds the Driver of each ALPN protocol: of "h2", which is Go's HTTP/2 server, and of "http/1.1", which
+	// must be set before the first configuration is loaded.
+	Drivers map[string]Driver
+	// HandedOver is called for each connection that net/http serves because the server does not allow HTTP/1.1. It is
+	// also called for each request from net/http or http3 that Binding.Server handles, because the Binding has no
+	// Answer function for it. reason is one word. HandedOver may be nil. It must be set before the first configuration is loaded.
 	HandedOver func(reason string)
 	// HandshakeFailed is called for each failed TLS handshake over TCP. reason is one of HandshakeReasons.
 	// HandshakeFailed may be nil. It must be set before the first configuration is loaded.

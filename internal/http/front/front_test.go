@@ -19,6 +19,7 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
 	"github.com/k8singress/k8singress/internal/http/front"
+	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/process/netaddr"
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
@@ -34,7 +35,7 @@ func (*wrapper) CaddyModule() caddy.ModuleInfo {
 
 func (w *wrapper) Provision(ctx caddy.Context) error {
 	w.binding = &front.Binding{
-		Context: ctx, Server: ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server), Admit: admit, Adjust: adjust,
+		Context: ctx, Server: ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server), Admit: admit, ClientLimits: clientLimits,
 	}
 	if h := hooks.Load(); h != nil {
 		w.binding.Answer = h.answer
@@ -46,7 +47,7 @@ func (w *wrapper) Provision(ctx caddy.Context) error {
 // hook changes how the servers of a test serve. Nil fields change nothing.
 type hook struct {
 	admit  func(net.Conn) net.Conn
-	adjust func()
+	limits func()
 	answer front.Answer
 }
 
@@ -60,11 +61,14 @@ func admit(conn net.Conn) net.Conn {
 	return conn
 }
 
-func adjust(limits front.Limits) front.Limits {
-	if h := hooks.Load(); h != nil && h.adjust != nil {
-		h.adjust()
+// noLimits are the limits of a ConfigMap that sets none.
+var noLimits ir.ClientConnections
+
+func clientLimits() *ir.ClientConnections {
+	if h := hooks.Load(); h != nil && h.limits != nil {
+		h.limits()
 	}
-	return limits
+	return &noLimits
 }
 
 func (w *wrapper) Cleanup() error {

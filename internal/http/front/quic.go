@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/time/rate"
 
+	"github.com/k8singress/k8singress/internal/http/limits"
 	"github.com/k8singress/k8singress/internal/process/connlimit"
 	"github.com/k8singress/k8singress/internal/process/logs"
 	"github.com/k8singress/k8singress/internal/process/netaddr"
@@ -190,16 +191,16 @@ func (q *quicSocket) serve(c *quicConn) {
 	defer c.place.Leave()
 	defer c.leave()
 	binding := q.group.Binding()
-	limits := binding.adjustedLimits(limitsOf(binding.Server))
+	current := binding.limits.under(binding)
 	c.server = &http3.Server{
-		Handler: c, IdleTimeout: limits.Idle, MaxHeaderBytes: limits.HeadBytes,
+		Handler: c, IdleTimeout: current.Idle, MaxHeaderBytes: current.HeadBytes,
 		ConnContext: func(ctx context.Context, _ *quic.Conn) context.Context {
 			q.begin(c)
 			return ctx
 		},
 	}
 	defer q.forget(c)
-	defer c.watch(&limits)()
+	defer c.watch(current)()
 	// The error of ServeQUICConn only says how the connection ended, so ignore it.
 	_ = c.server.ServeQUICConn(c.conn)
 }
@@ -237,15 +238,15 @@ type quicConn struct {
 	idle *time.Timer
 }
 
-// watch closes the connection when no request has been in progress for limits.Idle plus limits.Head. During this time,
+// watch closes the connection when no request has been in progress for l.Idle plus l.Head. During this time,
 // a client can start the next request and send its complete header. Without watch, a client could keep a connection
 // open by sending incomplete headers, because http3 does not treat such a connection as idle. The caller must call the
 // returned function stop when the connection has ended.
-func (c *quicConn) watch(limits *Limits) (stop func()) {
-	if limits.Idle <= 0 || limits.Head <= 0 {
+func (c *quicConn) watch(l *limits.Limits) (stop func()) {
+	if l.Idle <= 0 || l.Head <= 0 {
 		return func() {}
 	}
-	limit := limits.Idle + limits.Head
+	limit := l.Idle + l.Head
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.idle = panics.AfterFunc("front/quic idle", limit, func() { c.endIdle(limit) })
@@ -309,11 +310,11 @@ func (c *quicConn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer c.active.Add(-1)
 	group := c.socket.group
 	binding := group.Binding()
-	limits := binding.adjustedLimits(limitsOf(binding.Server))
-	if count := c.requests.Add(1); caddy.Exiting() || limits.Requests > 0 && count >= int64(limits.Requests) {
+	current := binding.limits.under(binding)
+	if count := c.requests.Add(1); caddy.Exiting() || current.Requests > 0 && count >= int64(current.Requests) {
 		c.goAway()
 	}
-	c.answer(w, r, binding, &limits, 0)
+	c.answer(w, r, binding, current, 0)
 }
 
 // end stops accepting connections and sends GOAWAY to all clients. It closes the socket when the last connection has

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/k8singress/k8singress/internal/http/limits"
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/process/budget"
 	"github.com/k8singress/k8singress/internal/process/connlimit"
@@ -81,10 +82,10 @@ func (f *Front) Requests() budget.Usage {
 const retryAfter = "1"
 
 // refuse sends a 503 response to a request, because the memory budget is exhausted. It does not read the request body.
-func (f *Front) refuse(w http.ResponseWriter, r *http.Request, limits *Limits, port uint16) {
+func (f *Front) refuse(w http.ResponseWriter, r *http.Request, l *limits.Limits, port uint16) {
 	began := time.Now()
 	f.requests.refused.Add(1)
-	writer, request := message.NewHTTPWriter(w, r), message.Request{Names: limits.Names}
+	writer, request := message.NewHTTPWriter(w, r), message.Request{Names: l.Names}
 	request.FromHTTP(r)
 	request.Conn.Listener = port
 	// Head fails only if the client has disconnected.

@@ -11,8 +11,9 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
-	"golang.org/x/net/http2"
+	xhttp2 "golang.org/x/net/http2"
 
+	"github.com/k8singress/k8singress/internal/http/limits"
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/process/connlimit"
 	"github.com/k8singress/k8singress/internal/process/logs"
@@ -22,9 +23,16 @@ import (
 // settings are the settings of an http.Server that cannot be changed while the server runs. A change of the settings
 // starts a new http.Server, and open connections stay on the old one.
 type settings struct {
-	read, head, write, send, idle time.Duration
-	size, streams                 int
-	http1, http2                  bool
+	// limits are the limits that an http.Server applies itself.
+	limits limits.Limits
+	http1  bool
+}
+
+// settingsOf returns the settings of an http.Server for connections with the given limits. The limits that apply per
+// request are left out, because they do not need another http.Server. http1 allows HTTP/1.1.
+func settingsOf(l limits.Limits, http1 bool) settings {
+	l.Body, l.Requests, l.Names = 0, 0, message.PlainNames
+	return settings{l, http1}
 }
 
 // servers are the two http.Servers for all connections with the same settings. http1AndH2C serves HTTP/1.1, and HTTP/2
@@ -54,26 +62,26 @@ const maxFrame = 16 << 10
 
 // start starts an http.Server in the same way as Caddy's App.Start.
 func (k *connSet) start(all *servers, second bool) *server {
-	of := all.settings
+	of := &all.settings.limits
 	s := &server{connSet: k, of: all, conns: make(chan net.Conn, maxHandedOver), done: make(chan struct{})}
 	s.Server = &http.Server{
-		ReadTimeout: of.read, ReadHeaderTimeout: of.head, WriteTimeout: of.write, IdleTimeout: of.idle,
-		MaxHeaderBytes: of.size,
+		ReadTimeout: of.Read, ReadHeaderTimeout: of.Head, WriteTimeout: of.Write, IdleTimeout: of.Idle,
+		MaxHeaderBytes: of.HeadBytes,
 		Handler:        k, Protocols: new(http.Protocols), ErrorLog: errorLog(), ConnContext: s.connContext,
 		ConnState: s.connState,
 		// WriteByteTimeout ends a write when the client does not read from its TCP connection. The write deadline of
 		// the response does not end such a write if the client has granted enough HTTP/2 flow control window.
-		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: of.streams, MaxReadFrameSize: maxFrame,
-			WriteByteTimeout: of.send},
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: of.Streams, MaxReadFrameSize: maxFrame,
+			WriteByteTimeout: of.Send},
 		// If this option is not set, net/http answers "OPTIONS *" itself, and the request does not appear in the access
 		// log.
 		DisableGeneralOptionsHandler: true,
 	}
-	s.Protocols.SetHTTP1(of.http1)
+	s.Protocols.SetHTTP1(all.settings.http1)
 	if second {
 		s.Protocols.SetUnencryptedHTTP2(true)
 		// ConfigureServer only fails for invalid cipher suites, and none are set here.
-		_ = http2.ConfigureServer(s.Server, new(http2.Server)) //nolint:staticcheck // Caddy calls it, too.
+		_ = xhttp2.ConfigureServer(s.Server, new(xhttp2.Server)) //nolint:staticcheck // Caddy calls it, too.
 	} else {
 		s.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
 	}
@@ -135,7 +143,7 @@ func (s *server) connState(conn net.Conn, state http.ConnState) {
 const maxHandedOver = 64
 
 // push passes a connection to net/http. If the server has already been shut down, push closes the connection. This
-// happens if a ConnHandler hands over a connection late while the connSet drains.
+// happens if a Driver hands over a connection late while the connSet drains.
 func (s *server) push(conn net.Conn) {
 	select {
 	case s.conns <- conn:
@@ -204,35 +212,9 @@ func (*server) Addr() net.Addr { return &net.TCPAddr{} }
 // stdlib returns the logger for messages of net/http.
 func stdlib() *zap.Logger { return logs.Logger("http.stdlib") }
 
-// Limits are the limits of a connection. A duration of 0 means no limit.
-type Limits struct {
-	// Read is the maximum time to read a whole request, and Head the maximum time to read its header. Body is the
-	// maximum time between two parts of a request body. Write is the maximum time to write a whole response. Send is
-	// the maximum time until the client accepts the next part of a response. Idle is the maximum time to wait for the
-	// next request.
-	Read, Head, Body, Write, Send, Idle time.Duration
-	// HeadBytes is the maximum size of a request header, in bytes.
-	HeadBytes int
-	// Requests is the maximum number of requests on a connection; 0 means no limit. Streams is the maximum number of
-	// concurrent HTTP/2 requests; 0 means Go's default.
-	Requests, Streams int
-	// HTTP2 allows clients to use HTTP/2 without TLS (h2c).
-	HTTP2 bool
-	// Names decides which request header fields are forwarded.
-	Names message.Names
-}
-
-// settings returns the settings of an http.Server for connections with these limits. http1 allows HTTP/1.1.
-func (l *Limits) settings(http1 bool) settings {
-	return settings{
-		read: l.Read, head: l.Head, write: l.Write, send: l.Send, idle: l.Idle, size: l.HeadBytes, streams: l.Streams,
-		http1: http1, http2: l.HTTP2,
-	}
-}
-
 // limitsOf returns the limits that are configured in a Caddy server.
-func limitsOf(v *caddyhttp.Server) Limits {
-	return Limits{
+func limitsOf(v *caddyhttp.Server) limits.Limits {
+	return limits.Limits{
 		Read: time.Duration(v.ReadTimeout), Head: time.Duration(v.ReadHeaderTimeout),
 		Body:  time.Duration(v.ReadIdleTimeout),
 		Write: time.Duration(v.WriteTimeout), Send: time.Duration(v.WriteIdleTimeout),

@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/k8singress/k8singress/internal/http/limits"
 	"github.com/k8singress/k8singress/internal/process/budget"
 	"github.com/k8singress/k8singress/internal/process/connlimit"
 )
@@ -108,10 +109,10 @@ func (t *traffic) leave() {
 }
 
 // answer passes a request to the current server, or sends a 503 response if the memory budget is exhausted.
-func (t *traffic) answer(w http.ResponseWriter, r *http.Request, s *Binding, limits *Limits, port uint16) {
+func (t *traffic) answer(w http.ResponseWriter, r *http.Request, s *Binding, l *limits.Limits, port uint16) {
 	cost, ok := t.enter(r)
 	if !ok {
-		t.front.refuse(w, r, limits, port)
+		t.front.refuse(w, r, l, port)
 		return
 	}
 	defer t.exit(cost)
@@ -124,7 +125,7 @@ func (t *traffic) answer(w http.ResponseWriter, r *http.Request, s *Binding, lim
 		s.Server.ServeHTTP(w, r)
 		return
 	}
-	s.answerNetHTTP(w, r, limits, port)
+	s.answerNetHTTP(w, r, l, port)
 }
 
 // touchingWriter records activity for each part of a response that is written.

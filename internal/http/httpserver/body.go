@@ -15,7 +15,7 @@ import (
 // has returned must not get data of the next request.
 type body struct {
 	mu sync.Mutex
-	c  *conn
+	c  *Conn
 	// left is the number of unread bytes of a body with a Content-Length.
 	left    int64
 	chunked bool
@@ -33,7 +33,7 @@ type body struct {
 var errBodyOver = errors.New("the request has ended: its body can no longer be read")
 
 // beginBody creates the body of the current request, if it has one.
-func (c *conn) beginBody() {
+func (c *Conn) beginBody() {
 	if c.body = nil; c.head.Framing == http1.NoBody {
 		return
 	}
@@ -58,7 +58,7 @@ func (b *body) Limit(limit int64) {
 	b.decoder.Limit(limit)
 }
 
-// Read reads a part of the body. If no data arrives within BodyTimeout, it returns a timeout error. If the client
+// Read reads a part of the body. If no data arrives within the limit Body, it returns a timeout error. If the client
 // disconnects, it returns io.ErrUnexpectedEOF.
 func (b *body) Read(p []byte) (int, error) {
 	b.mu.Lock()
@@ -124,7 +124,7 @@ func (b *body) readSocket(p []byte) (int, error) {
 // prepare sets the deadline for the next read of the body. It returns an error if stop was called: stopped is checked
 // after the deadline is set, because the new deadline may have replaced the deadline in the past that stop set.
 func (b *body) prepare() error {
-	b.c.reads.extend(b.c.options.BodyTimeout)
+	b.c.reads.extend(b.c.limits.Body)
 	if b.stopped.Load() {
 		return errBodyOver
 	}
@@ -233,7 +233,7 @@ func (b *body) rest() (int64, bool) {
 
 // unreadBody reports whether the connection must be closed after the response, because the rest of the request body
 // will not be read. It is called before the response head is written.
-func (c *conn) unreadBody() bool {
+func (c *Conn) unreadBody() bool {
 	b := c.body
 	if b == nil {
 		return false
@@ -249,7 +249,7 @@ func (c *conn) unreadBody() bool {
 
 // endBody makes further reads of the body fail. It is called after the handler has returned. It returns the number of
 // unread body bytes that must be discarded before the next request. ok is false if there can be no next request.
-func (c *conn) endBody() (rest int64, ok bool) {
+func (c *Conn) endBody() (rest int64, ok bool) {
 	b := c.body
 	if b == nil {
 		return 0, true
@@ -268,7 +268,7 @@ func (c *conn) endBody() (rest int64, ok bool) {
 }
 
 // drain discards the remaining rest bytes of a body. It returns false if reading them has failed.
-func (c *conn) drain(rest int64) bool {
+func (c *Conn) drain(rest int64) bool {
 	n := min(int64(len(c.input.unread())), rest)
 	c.input.use(int(n))
 	return n == rest || c.discard(rest-n) == rest-n
@@ -278,7 +278,7 @@ func (c *conn) drain(rest int64) bool {
 const drainTime = 5 * time.Second
 
 // discard reads and discards up to want bytes from the connection. It returns the number of discarded bytes.
-func (c *conn) discard(want int64) (done int64) {
+func (c *Conn) discard(want int64) (done int64) {
 	c.reads.fix(time.Since(processStart) + drainTime)
 	buffer := small.Get()
 	space := buffer.Bytes()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/http/http1"
+	"github.com/k8singress/k8singress/internal/http/limits"
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/model/pools"
 )
@@ -24,12 +25,14 @@ const (
 	stateActive
 )
 
-// conn is one connection.
-type conn struct {
-	server  *Server
-	nc      net.Conn
-	info    *message.Conn
-	options *Options
+// Conn is the connection of one client.
+type Conn struct {
+	host   Host
+	nc     net.Conn
+	info   *message.Conn
+	limits *limits.Limits
+	// closing is true after a call of Shutdown or Drain.
+	closing atomic.Bool
 	// tcp is the connection if it is plaintext TCP, otherwise nil; raw is then its socket. lowerTCP is the TCP
 	// connection below TLS and other wrappers, or nil if there is no TCP connection.
 	tcp      *net.TCPConn
@@ -69,34 +72,12 @@ type conn struct {
 	switched bool
 }
 
-func newConn(s *Server, nc net.Conn, info *message.Conn) *conn {
-	c := &conn{server: s, nc: nc, info: info, tcp: plainTCP(nc), lowerTCP: lowerTCP(nc)}
-	if c.tcp != nil {
-		c.raw, _ = c.tcp.SyscallConn()
-	}
-	c.reads.set, c.writes.set = nc.SetReadDeadline, nc.SetWriteDeadline
-	c.firstRead = c.readFirst
-	c.newContext = c.makeContext
-	c.idleSince.Store(int64(time.Since(processStart)))
-	c.writer.c = c
-	return c
-}
-
-// serve serves the requests of the connection, one after another, until the connection ends.
-func (c *conn) serve() {
-	defer c.end()
-	for more := true; more; {
-		more = c.readRequest() && c.serveRequest()
-	}
-	c.input.release()
-}
-
 // abandon prevents the buffers of the connection from being returned to their pool. It is called after the handler
 // panicked, because a goroutine of the handler may still use the buffers.
-func (c *conn) abandon() { c.input.pooled, c.writer.pooled = pools.Buffer{}, pools.Buffer{} }
+func (c *Conn) abandon() { c.input.pooled, c.writer.pooled = pools.Buffer{}, pools.Buffer{} }
 
 // end closes the connection, unless another owner has taken it over.
-func (c *conn) end() {
+func (c *Conn) end() {
 	if !c.switched {
 		_ = c.nc.Close()
 	}
@@ -104,14 +85,14 @@ func (c *conn) end() {
 
 // readRequest waits for the next request and reads its head. It returns false if there is no request to serve, because
 // the connection has ended or the request was rejected.
-func (c *conn) readRequest() bool {
-	c.options = c.server.Options()
+func (c *Conn) readRequest() bool {
+	c.limits = c.host.Limits()
 	if c.input.empty() {
 		if !c.wait() {
 			return false
 		}
-		// Load the options again, because they may have changed while the connection was idle.
-		c.options = c.server.Options()
+		// Load the limits again, because they may have changed while the connection was idle.
+		c.limits = c.host.Limits()
 	}
 	c.state.Store(stateActive)
 	err := c.readHead()
@@ -130,17 +111,17 @@ func (c *conn) readRequest() bool {
 
 // wait waits for the first byte of a request, without holding a buffer. It returns false if the connection must be
 // closed.
-func (c *conn) wait() bool {
-	limit := c.options.KeepAlive
+func (c *Conn) wait() bool {
+	limit := c.limits.Idle
 	if c.requests == 0 {
-		limit = c.options.HeaderTimeout
+		limit = c.limits.Head
 	} else {
 		c.forget()
 		c.idleSince.Store(int64(time.Since(processStart)))
 		c.state.Store(stateIdle)
 	}
 	c.reads.extend(limit)
-	if c.server.closing.Load() {
+	if c.closing.Load() {
 		if c.requests > 0 {
 			return false
 		}
@@ -148,7 +129,7 @@ func (c *conn) wait() bool {
 	}
 	err := c.readIdle()
 	c.state.Store(stateActive)
-	if c.server.closing.Load() {
+	if c.closing.Load() {
 		// Shutdown changes the read deadline at about this time, so the cached deadline may be wrong.
 		c.mu.Lock()
 		c.reads.invalidate()
@@ -161,35 +142,13 @@ func (c *conn) wait() bool {
 // have sent the request before it learns about the shutdown.
 const grace = time.Second
 
-// endIdle is called by Shutdown. It ends the connection if it is idle. If the connection waits for its first request,
-// endIdle limits the wait to grace.
-func (c *conn) endIdle() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch c.state.Load() {
-	case stateIdle:
-		_ = c.nc.SetReadDeadline(longAgo)
-	case stateNew:
-		_ = c.nc.SetReadDeadline(time.Now().Add(grace))
-	}
-}
-
-// endWait ends the connection if it waits for a request, even if it had no request yet.
-func (c *conn) endWait() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.state.Load() != stateActive {
-		_ = c.nc.SetReadDeadline(longAgo)
-	}
-}
-
 var longAgo = time.Unix(1, 0)
 
 // maxKeptFields is the maximum number of header fields for which an idle connection keeps memory.
 const maxKeptFields = 32
 
 // forget releases the memory of the last request.
-func (c *conn) forget() {
+func (c *Conn) forget() {
 	fields := c.request.Fields[:0]
 	if clear(fields[:cap(fields)]); cap(fields) > maxKeptFields {
 		fields = nil
@@ -200,7 +159,7 @@ func (c *conn) forget() {
 
 // serveRequest calls the handler for the request that was read. It returns true if the connection can serve another
 // request.
-func (c *conn) serveRequest() bool {
+func (c *Conn) serveRequest() bool {
 	c.requests++
 	c.request.Conn = c.info
 	c.request.SetContextFunc(c.newContext)
@@ -221,28 +180,26 @@ func (c *conn) serveRequest() bool {
 }
 
 // handle calls the handler. It recovers from a panic of the handler and then returns false.
-func (c *conn) handle() (ok bool) {
+func (c *Conn) handle() (ok bool) {
 	defer func() {
 		if ok {
 			return
 		}
 		value := recover()
 		//nolint:errorlint // It is the very value of a panic.
-		if aborts := value == http.ErrAbortHandler; value != nil && !aborts && c.server.Panicked != nil {
-			c.server.Panicked(value)
+		if aborts := value == http.ErrAbortHandler; value != nil && !aborts {
+			c.host.Panicked(value)
 		}
 	}()
-	c.server.Handler(&c.writer, &c.request)
+	c.host.Handle(&c.writer, &c.request)
 	return true
 }
 
 // reject responds to an invalid request with an error status. It closes only the write side of the connection at first,
 // so that the client can read the response.
-func (c *conn) reject(reason *http1.Error) {
-	if c.server.Rejected != nil {
-		c.request.Conn = c.info
-		c.server.Rejected(&c.request, reason)
-	}
+func (c *Conn) reject(reason *http1.Error) {
+	c.request.Conn = c.info
+	c.host.Rejected(&c.request, reason)
 	c.request.Minor = 1
 	text := strconv.Itoa(reason.Status) + " " + http.StatusText(reason.Status) + ": " + reason.Reason + "\n"
 	c.writer.begin()
@@ -261,7 +218,7 @@ func (c *conn) reject(reason *http1.Error) {
 
 // endAfter is called before the connection is closed. If the client may still be sending data, endAfter discards the
 // data for a while, so that the client can read the response. It always returns false: there is no other request.
-func (c *conn) endAfter(bodyRead bool) bool {
+func (c *Conn) endAfter(bodyRead bool) bool {
 	if c.writer.err == nil && (!bodyRead || !c.input.empty()) {
 		c.linger()
 	}
@@ -277,7 +234,7 @@ const (
 
 // linger closes the write side of the connection. It then discards input until the client has closed the connection,
 // within the limits lingerTime and maxLingering.
-func (c *conn) linger() {
+func (c *Conn) linger() {
 	from := c.nc
 	if secure, ok := c.nc.(*tls.Conn); ok && secure.CloseWrite() != nil {
 		return

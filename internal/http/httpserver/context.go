@@ -14,7 +14,7 @@ type contextFunc = func() context.Context
 // connection is only watched for a disconnect after Done was called, because watching needs a goroutine and two system
 // calls.
 type requestContext struct {
-	c *conn
+	c *Conn
 
 	mu   sync.Mutex
 	done chan struct{}
@@ -25,7 +25,7 @@ type requestContext struct {
 }
 
 // makeContext creates the context of the current request. It is called when the context is used for the first time.
-func (c *conn) makeContext() context.Context {
+func (c *Conn) makeContext() context.Context {
 	x := &requestContext{c: c}
 	c.context.Store(x)
 	return x
@@ -101,7 +101,7 @@ func (x *requestContext) watch() {
 
 // bodyRead is called when the request body was read to its end. The socket can then be watched for a disconnect of the
 // client.
-func (c *conn) bodyRead() {
+func (c *Conn) bodyRead() {
 	c.ahead.Store(!c.input.empty())
 	c.body.whole.Store(true)
 	if x := c.context.Load(); x != nil {
@@ -115,7 +115,7 @@ func (c *conn) bodyRead() {
 
 // endContext cancels the context of the current request, and waits until the goroutine that watches the socket for a
 // disconnect has ended.
-func (c *conn) endContext() {
+func (c *Conn) endContext() {
 	if x := c.context.Swap(nil); x != nil {
 		x.end()
 		x.unwatch()

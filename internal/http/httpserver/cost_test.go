@@ -54,11 +54,9 @@ var (
 )
 
 func BenchmarkServe(b *testing.B) {
-	options := limits()
-	s := &httpserver.Server{Handler: trivial, Options: func() *httpserver.Options { return options }}
 	b.ReportAllocs()
 	l := &loop{request: []byte(get("/")), left: b.N}
-	s.Serve(l, new(message.Conn))
+	httpserver.New(l, new(message.Conn), &host{handle: trivial, limits: patient()}).Serve()
 	if l.written < 80*b.N {
 		b.Fatal(l.written)
 	}
@@ -77,8 +75,8 @@ func TestAllocations(t *testing.T) {
 }
 
 func BenchmarkLoopback(b *testing.B) {
-	options := limits()
-	s := serve(b, trivial, func(s *httpserver.Server) { s.Options = func() *httpserver.Options { return options } })
+	options := patient()
+	s := serve(b, trivial, func(h *host) { h.limits = options })
 	b.Run("ours", func(b *testing.B) { load(b, s.address) })
 	listener := fixture.Listen(b)
 	theirs := &http.Server{ReadHeaderTimeout: patience,

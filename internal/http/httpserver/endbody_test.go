@@ -30,20 +30,19 @@ func TestEndBodyWhileADeadlineMoves(t *testing.T) {
 		t.Run(framing, func(t *testing.T) {
 			nc := make(chan *halting, 1)
 			read := make(chan error, 1)
-			options := limits()
+			options := patient()
 			// It differs from the timeout of the head, so that the read sets a new deadline.
-			options.BodyTimeout = time.Hour
-			server := &httpserver.Server{Options: func() *httpserver.Options { return options },
-				Handler: func(w message.Writer, r *message.Request) {
-					end := func() { w.EndBody() }
-					(<-nc).halt.Store(&end)
-					_, err := r.Body.Read(make([]byte, 5))
-					read <- err
-				}}
+			options.Body = time.Hour
+			reader := &host{limits: options, handle: func(w message.Writer, r *message.Request) {
+				end := func() { w.EndBody() }
+				(<-nc).halt.Store(&end)
+				_, err := r.Body.Read(make([]byte, 5))
+				read <- err
+			}}
 			address := accept(t, func(conn net.Conn) {
 				h := &halting{Conn: conn}
 				nc <- h
-				server.Serve(h, connOf(conn))
+				httpserver.New(h, connOf(conn), reader).Serve()
 			})
 			c := dial(t, address)
 			c.send(crlf("POST / HTTP/1.1", "Host: a", framing))

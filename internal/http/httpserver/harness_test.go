@@ -2,7 +2,6 @@ package httpserver_test
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/http/http1"
 	"github.com/k8singress/k8singress/internal/http/httpserver"
+	"github.com/k8singress/k8singress/internal/http/limits"
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
@@ -23,55 +23,114 @@ import (
 // patience is the maximum time that tests wait for an expected event.
 const patience = 10 * time.Second
 
-func limits() *httpserver.Options {
-	return &httpserver.Options{
-		HeaderTimeout: patience, BodyTimeout: patience, WriteTimeout: patience, KeepAlive: patience, MaxHead: 32 << 10,
-	}
+func patient() *limits.Limits {
+	return &limits.Limits{Head: patience, Body: patience, Send: patience, Idle: patience, HeadBytes: 32 << 10}
 }
 
-// running is a server that listens on an address.
-type running struct {
-	*httpserver.Server
-	address string
+// host implements httpserver.Host with functions. The functions may be nil, except for handle.
+type host struct {
+	handle   func(message.Writer, *message.Request)
+	limits   *limits.Limits
+	handOver func(net.Conn)
+	rejected func(*message.Request, *http1.Error)
 
 	mu      sync.Mutex
 	refused []string
 	panics  []any
 }
 
-func (r *running) reasons() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return strings.Join(r.refused, " ")
+func (h *host) Handle(w message.Writer, r *message.Request) { h.handle(w, r) }
+
+func (h *host) Limits() *limits.Limits { return h.limits }
+
+func (h *host) HandOver(conn net.Conn) { h.handOver(conn) }
+
+func (h *host) Rejected(r *message.Request, reason *http1.Error) {
+	if h.rejected != nil {
+		h.rejected(r, reason)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.refused = append(h.refused, reason.Reason)
+}
+
+func (h *host) Panicked(value any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.panics = append(h.panics, value)
+}
+
+func (h *host) reasons() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return strings.Join(h.refused, " ")
+}
+
+// running is a server that listens on an address.
+type running struct {
+	host
+	address string
+
+	conns sync.Map
+	open  sync.WaitGroup
+}
+
+// Serve serves a connection until it ends.
+func (r *running) Serve(nc net.Conn, info *message.Conn) {
+	c := httpserver.New(nc, info, &r.host)
+	r.open.Add(1)
+	defer r.open.Done()
+	r.conns.Store(c, nc)
+	defer r.conns.Delete(c)
+	c.Serve()
+}
+
+// Connections returns the number of open connections, and how many of them wait for a request.
+func (r *running) Connections() (all, waiting int) {
+	r.conns.Range(func(c, _ any) bool {
+		if all++; !isActive(c) {
+			waiting++
+		}
+		return true
+	})
+	return all, waiting
+}
+
+func isActive(c any) bool {
+	_, waits := c.(*httpserver.Conn).IdleTime()
+	return !waits
+}
+
+// Shutdown calls Shutdown for each connection.
+func (r *running) Shutdown() {
+	r.conns.Range(func(c, _ any) bool {
+		c.(*httpserver.Conn).Shutdown()
+		return true
+	})
 }
 
 // serve starts a server. change may be nil.
-func serve(t testing.TB, handler func(message.Writer, *message.Request), change func(*httpserver.Server)) *running {
+func serve(t testing.TB, handler func(message.Writer, *message.Request), change func(*host)) *running {
 	t.Helper()
-	r := new(running)
-	r.Server = &httpserver.Server{
-		Handler: handler, Options: limits,
-		Rejected: func(_ *message.Request, reason *http1.Error) {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.refused = append(r.refused, reason.Reason)
-		},
-		Panicked: func(value any) {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.panics = append(r.panics, value)
-		},
-	}
+	r := &running{host: host{handle: handler, limits: patient()}}
 	if change != nil {
-		change(r.Server)
+		change(&r.host)
 	}
 	r.address = accept(t, func(nc net.Conn) { r.Serve(nc, connOf(nc)) })
 	t.Cleanup(func() {
-		r.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if err := r.Shutdown(ctx); err != nil {
-			t.Error("connections are left over:", err)
+		r.conns.Range(func(_, nc any) bool {
+			_ = nc.(net.Conn).Close()
+			return true
+		})
+		ended := make(chan struct{})
+		go func() {
+			r.open.Wait()
+			close(ended)
+		}()
+		select {
+		case <-ended:
+		case <-time.After(patience):
+			t.Error("connections are left over")
 		}
 	})
 	return r

@@ -5,16 +5,14 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/k8singress/k8singress/internal/http/httpserver"
 )
 
 // TestUnfinishedHeads checks that a client that does not complete its head in time gets 408 and the end of the
 // connection. A client that has sent only empty lines gets the end of the connection without a response.
 func TestUnfinishedHeads(t *testing.T) {
-	options := limits()
-	options.HeaderTimeout, options.KeepAlive = 100*time.Millisecond, 100*time.Millisecond
-	s := serve(t, echo, func(s *httpserver.Server) { s.Options = func() *httpserver.Options { return options } })
+	options := patient()
+	options.Head, options.Idle = 100*time.Millisecond, 100*time.Millisecond
+	s := serve(t, echo, func(h *host) { h.limits = options })
 	late := "HTTP/1.1 408 Request Timeout\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: " +
 		"34\r\nConnection: close\r\n\r\n" +
 		"408 Request Timeout: head-timeout\n"
@@ -37,26 +35,24 @@ func TestUnfinishedHeads(t *testing.T) {
 
 // TestUnfinishedHeadByBytes checks that the timeout applies to the whole head, and that single bytes do not extend it.
 func TestUnfinishedHeadByBytes(t *testing.T) {
-	options := limits()
-	options.HeaderTimeout = 200 * time.Millisecond
-	s := serve(t, echo, func(s *httpserver.Server) { s.Options = func() *httpserver.Options { return options } })
+	options := patient()
+	options.Head = 200 * time.Millisecond
+	s := serve(t, echo, func(h *host) { h.limits = options })
 	c := dial(t, s.address)
 	c.send("GET / HTTP/1.1\r\nHost: ")
-	over := make(chan struct{})
-	defer close(over)
-	go func() {
-		ticks := time.NewTicker(20 * time.Millisecond)
-		defer ticks.Stop()
-		for {
-			select {
-			case <-over:
-				return
-			case <-ticks.C:
-				_, _ = io.WriteString(c.Conn, "a")
-			}
-		}
-	}()
+	go trickle(c)
 	if got := c.rest(); !strings.HasPrefix(got, "HTTP/1.1 408 ") {
 		t.Errorf("got %q", got)
+	}
+}
+
+// trickle sends a byte every 20 ms until the connection ends.
+func trickle(c *client) {
+	ticks := time.NewTicker(20 * time.Millisecond)
+	defer ticks.Stop()
+	for range ticks.C {
+		if _, err := io.WriteString(c.Conn, "a"); err != nil {
+			return
+		}
 	}
 }

@@ -6,4 +6,4 @@ package httpserver
 // buffer.
 const canReadFirst = false
 
-func (*conn) readFirst(uintptr) bool { return true }
+func (*Conn) readFirst(uintptr) bool { return true }

@@ -12,7 +12,7 @@ import (
 const canReadFirst = true
 
 // readFirst reads the input that is available on the socket fd. It returns false if no input has arrived yet.
-func (c *conn) readFirst(fd uintptr) bool {
+func (c *Conn) readFirst(fd uintptr) bool {
 	for {
 		n, err := syscall.Read(int(fd), c.input.space())
 		switch {

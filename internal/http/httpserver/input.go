@@ -67,13 +67,13 @@ var errPreface = errors.New("the client speaks HTTP/2")
 const maxHead = 32 << 10
 
 // readHead reads and parses a request head. The first bytes may already be in the input buffer.
-func (c *conn) readHead() error {
+func (c *Conn) readHead() error {
 	var scanner http1.Scanner
-	limit := cmp.Or(c.options.MaxHead, maxHead)
+	limit := cmp.Or(c.limits.HeadBytes, maxHead)
 	for first := true; ; first = false {
 		unread := c.input.unread()
 		if c.requests == 0 && len(unread) >= len(http1.Preface) &&
-			string(unread[:len(http1.Preface)]) == http1.Preface && c.server.HandOver != nil {
+			string(unread[:len(http1.Preface)]) == http1.Preface && c.limits.H2C && c.info.TLS == nil {
 			return errPreface
 		}
 		head, end, err := scanner.Find(unread)
@@ -87,7 +87,7 @@ func (c *conn) readHead() error {
 			return err
 		case head != nil:
 			c.input.use(end)
-			c.request.Names = c.options.Names
+			c.request.Names = c.limits.Names
 			err := c.head.Parse(head, &c.request)
 			if c.input.empty() {
 				c.input.release()
@@ -97,7 +97,7 @@ func (c *conn) readHead() error {
 		if first {
 			// Set the deadline only after the first read, because a head that arrives in a single read needs no
 			// deadline.
-			c.reads.limit(c.options.HeaderTimeout)
+			c.reads.limit(c.limits.Head)
 		}
 		if err := c.fill(); err != nil {
 			return c.unfinished(err)
@@ -109,7 +109,7 @@ func (c *conn) readHead() error {
 // out, it returns ErrHeadTimeout, and the client gets 408. Otherwise it returns err, and the client gets no response. A
 // client that has sent only empty lines, as some clients do after a body, gets no response either, because it would
 // take the response for an answer to its next request.
-func (c *conn) unfinished(err error) error {
+func (c *Conn) unfinished(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) && len(bytes.Trim(c.input.unread(), "\r\n")) > 0 {
 		return http1.ErrHeadTimeout
 	}
@@ -117,7 +117,7 @@ func (c *conn) unfinished(err error) error {
 }
 
 // fill reads from the connection into the input buffer.
-func (c *conn) fill() error {
+func (c *Conn) fill() error {
 	space := c.input.space()
 	if len(space) == 0 {
 		c.input.grow()
@@ -136,7 +136,7 @@ func (c *conn) fill() error {
 
 // readIdle waits for the first bytes of a request and reads them into the input buffer. The connection holds no input
 // buffer while it waits.
-func (c *conn) readIdle() error {
+func (c *Conn) readIdle() error {
 	c.input.release()
 	if c.raw != nil && canReadFirst {
 		c.firstErr = nil
@@ -155,7 +155,7 @@ func (c *conn) readIdle() error {
 // firstSize is the size in bytes of the buffer that idle connections hold if their socket cannot be polled.
 const firstSize = 512
 
-func (c *conn) readSmall() error {
+func (c *Conn) readSmall() error {
 	if c.first == nil {
 		c.first = make([]byte, firstSize)
 	}
@@ -170,10 +170,10 @@ func (c *conn) readSmall() error {
 	return err
 }
 
-// handOver passes the connection, including the bytes that were already read, to the server's HandOver function.
-func (c *conn) handOver() {
+// handOver passes the connection, including the bytes that were already read, to Host.HandOver.
+func (c *Conn) handOver() {
 	if c.stopBody() == nil {
-		c.server.HandOver(c.detach())
+		c.host.HandOver(c.detach())
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/k8singress/k8singress/internal/http/httpserver"
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
@@ -19,8 +18,8 @@ import (
 func asTimeout(err error, to *net.Error) bool { return errors.As(err, to) && (*to).Timeout() }
 
 func TestWriteTimeout(t *testing.T) {
-	options := limits()
-	options.WriteTimeout = 100 * time.Millisecond
+	options := patient()
+	options.Send = 100 * time.Millisecond
 	failed := make(chan error, 1)
 	s := serve(t, func(w message.Writer, _ *message.Request) {
 		_ = w.Head(&message.Response{Status: 200, Length: -1})
@@ -30,7 +29,7 @@ func TestWriteTimeout(t *testing.T) {
 				return
 			}
 		}
-	}, func(s *httpserver.Server) { s.Options = func() *httpserver.Options { return options } })
+	}, func(h *host) { h.limits = options })
 	dial(t, s.address).send(get("/"))
 	var timeout net.Error
 	if err := <-failed; !asTimeout(err, &timeout) {
@@ -42,8 +41,8 @@ func TestWriteTimeout(t *testing.T) {
 // client gets the whole body.
 func TestSpliceTimeout(t *testing.T) {
 	const size = 64 << 20
-	options := limits()
-	options.WriteTimeout = 200 * time.Millisecond
+	options := patient()
+	options.Send = 200 * time.Millisecond
 	source := accept(t, func(nc net.Conn) {
 		defer nc.Close()
 		_, _ = nc.Write(make([]byte, size))
@@ -59,7 +58,7 @@ func TestSpliceTimeout(t *testing.T) {
 		_ = w.Head(&message.Response{Status: 200, Length: size})
 		_, err = w.ReadFrom(&io.LimitedReader{R: nc, N: size})
 		failed <- err
-	}, func(s *httpserver.Server) { s.Options = func() *httpserver.Options { return options } })
+	}, func(h *host) { h.limits = options })
 	stalled := dial(t, s.address)
 	stalled.send(get("/"))
 	var timeout net.Error
@@ -83,9 +82,9 @@ func TestSpliceTimeout(t *testing.T) {
 }
 
 func TestKeepAliveRequests(t *testing.T) {
-	options := limits()
-	options.KeepAliveRequests = 2
-	s := serve(t, echo, func(s *httpserver.Server) { s.Options = func() *httpserver.Options { return options } })
+	options := patient()
+	options.Requests = 2
+	s := serve(t, echo, func(h *host) { h.limits = options })
 	if got := exchange(t, s.address, get("/1")+get("/2")+get("/3")); got != ok("GET /1")+ok("GET /2", closes) {
 		t.Error(got)
 	}
@@ -116,10 +115,10 @@ func TestClientsDisconnect(t *testing.T) {
 			c.Close()
 		}
 	}
-	fixture.Holds(t, "all connections end", func() bool { all, _ := s.Connections(); return all == 0 })
-	if whole.Load() < 1 || cut.Load() < 2 {
-		t.Errorf("%d whole bodies, %d cut", whole.Load(), cut.Load())
-	}
+	fixture.Holds(t, "all connections end, some with a whole body and some with a part", func() bool {
+		all, _ := s.Connections()
+		return all == 0 && whole.Load() >= 1 && cut.Load() >= 2
+	})
 	if got := exchange(t, s.address, crlf("POST / HTTP/1.1", "Host: a", closes, "Content-Length: 1")+
 		"a"); !strings.HasPrefix(got, "HTTP/1.1 200") {
 		t.Error(got)
@@ -317,8 +316,9 @@ func TestSwitchWithUnreadBody(t *testing.T) {
 }
 
 func TestHandOver(t *testing.T) {
-	s := serve(t, echo, func(s *httpserver.Server) {
-		s.HandOver = func(conn net.Conn) {
+	s := serve(t, echo, func(h *host) {
+		h.limits.H2C = true
+		h.handOver = func(conn net.Conn) {
 			defer conn.Close()
 			b := make([]byte, 24)
 			_, _ = io.ReadFull(conn, b)
@@ -355,9 +355,8 @@ func TestShutdown(t *testing.T) {
 	slow.send(get("/slow"))
 	fresh := dial(t, s.address)
 	<-entered
-	fixture.Holds(t, "one is idle", func() bool { all, idle := s.Connections(); return all == 3 && idle == 1 })
-	down := make(chan error, 1)
-	go func() { down <- s.Shutdown(t.Context()) }()
+	fixture.Holds(t, "two wait for a request", func() bool { all, idle := s.Connections(); return all == 3 && idle == 2 })
+	s.Shutdown()
 	if _, err := io.ReadAll(idle.reader); err != nil {
 		t.Error(err)
 	}
@@ -365,17 +364,9 @@ func TestShutdown(t *testing.T) {
 	if got := undated(fresh.rest()); got != ok("GET /fresh", closes) {
 		t.Errorf("a new connection: %q", got)
 	}
-	select {
-	case err := <-down:
-		t.Error("it does not wait", err)
-	default:
-	}
 	close(leave)
 	if got := undated(slow.rest()); got != ok("GET /slow", closes) {
 		t.Errorf("a request under way: %q", got)
-	}
-	if err := <-down; err != nil {
-		t.Error(err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"testing"
 
+	"github.com/k8singress/k8singress/internal/http/limits"
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
@@ -31,22 +32,21 @@ func TestPanicKeepsBuffersOutOfThePool(t *testing.T) {
 // lastBuffers returns the buffers of a connection that has ended, and their contents at the end of the handler.
 func lastBuffers(t *testing.T, panics bool) (buffers, before [2][]byte) {
 	t.Helper()
-	s := &Server{Options: func() *Options { return &Options{KeepAliveRequests: 1} },
-		Handler: func(w message.Writer, _ *message.Request) {
-			own := w.(*writer)
-			_ = own.Head(&message.Response{Status: 200, Length: 5})
-			_, _ = own.Write([]byte("hello"))
-			buffers = [2][]byte{own.buffer, own.c.input.buffer}
-			before = [2][]byte{bytes.Clone(buffers[0]), bytes.Clone(buffers[1])}
-			if panics {
-				panic("a fault of the controller")
-			}
-		}}
+	handle := func(w message.Writer, _ *message.Request) {
+		own := w.(*writer)
+		_ = own.Head(&message.Response{Status: 200, Length: 5})
+		_, _ = own.Write([]byte("hello"))
+		buffers = [2][]byte{own.buffer, own.c.input.buffer}
+		before = [2][]byte{bytes.Clone(buffers[0]), bytes.Clone(buffers[1])}
+		if panics {
+			panic("a fault of the controller")
+		}
+	}
 	client, server := net.Pipe()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		s.Serve(server, new(message.Conn))
+		New(server, new(message.Conn), oneRequest{handle: handle}).Serve()
 	}()
 	// The second request is in the buffer while the first one is served.
 	if _, err := io.WriteString(client,
@@ -57,3 +57,15 @@ func lastBuffers(t *testing.T, panics bool) (buffers, before [2][]byte) {
 	fixture.Receive(t, "the end of the connection", ended)
 	return buffers, before
 }
+
+// oneRequest is a Host that allows one request on each connection.
+type oneRequest struct {
+	Host
+	handle func(message.Writer, *message.Request)
+}
+
+func (oneRequest) Limits() *limits.Limits { return &limits.Limits{Requests: 1} }
+
+func (o oneRequest) Handle(w message.Writer, r *message.Request) { o.handle(w, r) }
+
+func (oneRequest) Panicked(any) {}

@@ -45,9 +45,9 @@ func (w *writer) splice(source io.Reader) (n int64, done bool, err error) {
 }
 
 // keepWriting starts a timer that extends the write deadline while the kernel copies a body, as long as the client
-// acknowledges new bytes within WriteTimeout. The caller must call stop when the copy has ended.
-func (c *conn) keepWriting() (stop func()) {
-	limit := c.options.WriteTimeout
+// acknowledges new bytes within the limit Send. The caller must call stop when the copy has ended.
+func (c *Conn) keepWriting() (stop func()) {
+	limit := c.limits.Send
 	if limit <= 0 {
 		return func() {}
 	}

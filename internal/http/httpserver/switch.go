@@ -41,7 +41,7 @@ func (w *writer) Switch() (io.ReadWriteCloser, error) {
 }
 
 // stopBody makes further reads of the request body fail. It returns an error if the body was not read to its end.
-func (c *conn) stopBody() error {
+func (c *Conn) stopBody() error {
 	b := c.body
 	if b == nil {
 		return nil
@@ -59,7 +59,7 @@ func (c *conn) stopBody() error {
 
 // detach gives up the connection, and returns it for its new owner. Reads from the returned connection start with the
 // bytes that the server has already read. The caller must have called stopBody.
-func (c *conn) detach() net.Conn {
+func (c *Conn) detach() net.Conn {
 	c.switched = true
 	_ = c.nc.SetDeadline(time.Time{})
 	conn := replay(c.nc, c.input.unread())

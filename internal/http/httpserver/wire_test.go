@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/http/http1"
-	"github.com/k8singress/k8singress/internal/http/httpserver"
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
@@ -256,8 +255,8 @@ func TestRefusedRequests(t *testing.T) {
 // because the response to a HEAD has no body, nor its fields, which would be logged.
 func TestRefusedBehindAnother(t *testing.T) {
 	seen := make(chan string, 1)
-	s := serve(t, echo, func(s *httpserver.Server) {
-		s.Rejected = func(r *message.Request, _ *http1.Error) { seen <- r.Method + r.Host + fmt.Sprint(len(r.Fields)) }
+	s := serve(t, echo, func(h *host) {
+		h.rejected = func(r *message.Request, _ *http1.Error) { seen <- r.Method + r.Host + fmt.Sprint(len(r.Fields)) }
 	})
 	for _, bad := range []string{"GET / HTTP/1.1\n", "\x00", "GET / HTTP/1.1\r\nX: " + strings.Repeat("x", 40<<10)} {
 		got := exchange(t, s.address, crlf("HEAD / HTTP/1.1", "Host: a", "A: b")+bad)
@@ -320,8 +319,8 @@ func TestContinue(t *testing.T) {
 }
 
 func TestTimeLimits(t *testing.T) {
-	options := limits()
-	options.HeaderTimeout, options.BodyTimeout, options.KeepAlive = 100*time.Millisecond, 100*time.Millisecond,
+	options := patient()
+	options.Head, options.Body, options.Idle = 100*time.Millisecond, 100*time.Millisecond,
 		100*time.Millisecond
 	bodyErr := make(chan error, 1)
 	s := serve(t, func(w message.Writer, r *message.Request) {
@@ -332,7 +331,7 @@ func TestTimeLimits(t *testing.T) {
 			return
 		}
 		echo(w, r)
-	}, func(s *httpserver.Server) { s.Options = func() *httpserver.Options { return options } })
+	}, func(h *host) { h.limits = options })
 	t.Run("silent", func(t *testing.T) { dial(t, s.address).ended() })
 	t.Run("idle", func(t *testing.T) {
 		c := dial(t, s.address)

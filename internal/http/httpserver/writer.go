@@ -15,7 +15,7 @@ import (
 // writer writes the responses of a connection, one after another. A response head is buffered until the body is written
 // or the handler returns, so that a short response is sent with a single write.
 type writer struct {
-	c *conn
+	c *Conn
 	// buffer holds the data that was not sent yet. Its memory comes from the pool and is held by pooled.
 	buffer []byte
 	pooled pools.Buffer
@@ -147,10 +147,10 @@ func (w *writer) frame(a *message.Response) {
 
 // isLast reports whether the connection must be closed after the response, for any reason except the format of the
 // response body.
-func (c *conn) isLast(a *message.Response) bool {
-	return !c.head.KeepAlive || c.server.closing.Load() || c.unreadBody() ||
+func (c *Conn) isLast(a *message.Response) bool {
+	return !c.head.KeepAlive || c.closing.Load() || c.unreadBody() ||
 		a.Fields.HasToken(message.Connection, "close") ||
-		c.options.KeepAliveRequests > 0 && c.requests >= c.options.KeepAliveRequests
+		c.limits.Requests > 0 && c.requests >= c.limits.Requests
 }
 
 // ready returns an error if the handler must not write n more bytes of the body, for example because the response has
@@ -227,7 +227,7 @@ func (w *writer) writeLarge(part []byte) error {
 			w.vector[2] = endOfChunk
 			w.out = w.vector[:3]
 		}
-		w.c.writes.extend(w.c.options.WriteTimeout)
+		w.c.writes.extend(w.c.limits.Send)
 		_, err = w.out.WriteTo(w.c.tcp)
 		w.vector = [3][]byte{}
 		w.buffer = w.buffer[:0]
@@ -264,7 +264,7 @@ func (w *writer) Flush() error {
 	if w.err != nil || len(w.buffer) == 0 {
 		return w.err
 	}
-	w.c.writes.extend(w.c.options.WriteTimeout)
+	w.c.writes.extend(w.c.limits.Send)
 	_, err := w.c.nc.Write(w.buffer)
 	w.buffer = w.buffer[:0]
 	if err != nil {

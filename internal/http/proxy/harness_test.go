@@ -16,6 +16,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/httpserver"
+	"github.com/k8singress/k8singress/internal/http/limits"
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/http/proxy"
 	"github.com/k8singress/k8singress/internal/http/realip"
@@ -173,13 +174,6 @@ func (f *front) listen(t testing.TB, ours bool) (*httptest.Server, *http.Client)
 		t.Cleanup(server.Close)
 		return server, server.Client()
 	}
-	options := &httpserver.Options{
-		HeaderTimeout: patience, BodyTimeout: patience, WriteTimeout: patience, KeepAlive: patience, MaxHead: 32 << 10,
-	}
-	server := &httpserver.Server{
-		Handler: func(w message.Writer, r *message.Request) { f.answer(r, w, true) },
-		Options: func() *httpserver.Options { return options },
-	}
 	listener := fixture.Listen(t)
 	go func() {
 		for {
@@ -189,13 +183,25 @@ func (f *front) listen(t testing.TB, ours bool) (*httptest.Server, *http.Client)
 			}
 			remote, local := netip.MustParseAddrPort(conn.RemoteAddr().String()),
 				netip.MustParseAddrPort(conn.LocalAddr().String())
-			go server.Serve(conn, message.NewConn(remote, local, nil))
+			go httpserver.New(conn, message.NewConn(remote, local, nil), host{f: f}).Serve()
 		}
 	}()
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &httptest.Server{URL: "http://" + listener.Addr().String(),
 		Listener: listener}, &http.Client{Transport: transport}
+}
+
+// host passes the requests of a connection to a front.
+type host struct {
+	httpserver.Host
+	f *front
+}
+
+func (h host) Handle(w message.Writer, r *message.Request) { h.f.answer(r, w, true) }
+
+func (host) Limits() *limits.Limits {
+	return &limits.Limits{Head: patience, Body: patience, Send: patience, Idle: patience, HeadBytes: 32 << 10}
 }
 
 // loopback returns a guard that allows connections to this machine.

@@ -1,19 +1,31 @@
 package front
 
 import (
+	"crypto/tls"
 	"net"
 
+	"github.com/k8singress/k8singress/internal/http/limits"
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/process/connlimit"
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// ConnHandler serves an HTTP/1.1 connection until it ends, and closes it. conn is a *tls.Conn whose handshake is
-// complete, or a connection without TLS, which is a *net.TCPConn unless it is wrapped. No byte of an HTTP request has
-// been read from conn. Each connection has its own goroutine, which calls the ConnHandler.
-type ConnHandler func(conn net.Conn, info *ConnInfo)
+// Driver serves the connections of one ALPN protocol. It serves a connection until the connection ends, and closes it.
+// conn is a *tls.Conn whose handshake is complete, or a connection without TLS, which is a *net.TCPConn unless it is
+// wrapped. No byte of an HTTP request has been read from conn. Each connection has its own goroutine, which calls the
+// Driver.
+type Driver func(conn net.Conn, info *ConnInfo)
 
-// ConnInfo gives a ConnHandler the settings of a connection, and lets it call back to the front.
+// The ALPN names of the protocols that have a Driver. A connection without ALPN uses HTTP/1.1.
+const (
+	http1 = "http/1.1"
+	http2 = "h2"
+)
+
+// serveByNetHTTP is the Driver for HTTP/2, and for servers that do not allow HTTP/1.1.
+func serveByNetHTTP(conn net.Conn, info *ConnInfo) { info.HandOver(conn) }
+
+// ConnInfo gives a Driver the settings of a connection, and lets it call back to the front.
 type ConnInfo struct {
 	conns      *connSet
 	config     *connConfig
@@ -22,11 +34,11 @@ type ConnInfo struct {
 }
 
 // Limits returns the current limits for the connection: the limits of the Caddy server that accepted it, as changed by
-// Binding.Adjust. The ConnHandler must call Limits again for each request.
-func (i *ConnInfo) Limits() Limits { return i.Binding().adjustedLimits(i.config.limits) }
+// Binding.ClientLimits. The Driver must call Limits again for each request, and must not modify the result.
+func (i *ConnInfo) Limits() *limits.Limits { return i.config.limits.under(i.Binding()) }
 
 // Binding returns the current Binding. A reload of Caddy replaces it while the connection stays open, so the
-// ConnHandler must call Binding again for each request.
+// Driver must call Binding again for each request.
 func (i *ConnInfo) Binding() *Binding { return i.conns.group.Binding() }
 
 // Port returns the port of the address at which the connection arrived, if Front.Open has opened that address. It
@@ -45,12 +57,12 @@ func (i *ConnInfo) Answer(w message.Writer, r *message.Request) bool {
 }
 
 // Leaving reports whether the connection is draining. If so, the next response must ask the client to close the
-// connection, and the ConnHandler must end the connection after it.
+// connection, and the Driver must end the connection after it.
 func (i *ConnInfo) Leaving() bool { return i.conns.leaving.Load() }
 
-// OnLeave registers a function that is called, by another goroutine, when the connection has to end. The ConnHandler
+// OnLeave registers a function that is called, by another goroutine, when the connection has to end. The Driver
 // should then end the connection as soon as it waits for a request. If the connection already has to end, OnLeave calls
-// the function itself. The function is unregistered when the ConnHandler returns.
+// the function itself. The function is unregistered when the Driver returns.
 func (i *ConnInfo) OnLeave(do func()) {
 	i.conns.mu.Lock()
 	leaving := i.conns.leaving.Load()
@@ -68,9 +80,9 @@ func (i *ConnInfo) OnLeave(do func()) {
 func (i *ConnInfo) Occupy(o connlimit.Occupant) { i.client.place.Occupy(o) }
 
 // HandOver passes the connection to net/http, which owns it from then on. Reads from conn must also return the bytes
-// that the ConnHandler has already read. If the connection uses TLS, conn must have the method ConnectionState;
-// otherwise its requests look as if they came without TLS. Without TLS, the client may use HTTP/2 on the connection.
-// HandOver may be called only once.
+// that the Driver has already read. If the connection uses TLS, conn must have the method ConnectionState; otherwise
+// its requests look as if they came without TLS. Without TLS, the client may use HTTP/2 on the connection. HandOver may
+// be called only once.
 func (i *ConnInfo) HandOver(conn net.Conn) {
 	s := i.conns.serversFor(i.config)
 	i.handedOver = true
@@ -78,12 +90,16 @@ func (i *ConnInfo) HandOver(conn net.Conn) {
 	if clientConnOf(conn) == nil {
 		conn = &clientConn{Conn: conn, place: i.client.place}
 	}
+	if secured, ok := conn.(*tls.Conn); ok && secured.ConnectionState().NegotiatedProtocol == http2 {
+		s.http2.push(conn)
+		return
+	}
 	s.http1AndH2C.push(conn)
 }
 
-// serveHTTP1 runs the ConnHandler on a connection. When the ConnHandler returns, serveHTTP1 removes the connection from
-// the connection counts, unless the ConnHandler has handed it over to net/http.
-func (k *connSet) serveHTTP1(n *clientConn, conn net.Conn, m *connConfig) {
+// drive runs a Driver on a connection. When the Driver returns, drive removes the connection from the connection
+// counts, unless the Driver has handed it over to net/http.
+func (k *connSet) drive(drive Driver, n *clientConn, conn net.Conn, m *connConfig) {
 	if conn == net.Conn(n) {
 		conn = n.Conn
 	}
@@ -98,7 +114,7 @@ func (k *connSet) serveHTTP1(n *clientConn, conn net.Conn, m *connConfig) {
 		defer k.mu.Unlock()
 		delete(k.onLeave, info)
 	}()
-	k.group.front.ServeHTTP1(conn, info)
+	drive(conn, info)
 }
 
 func (k *connSet) callOnLeave() {
