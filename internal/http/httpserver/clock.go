@@ -15,14 +15,32 @@ var processStart = time.Now()
 type deadline struct {
 	// until is the deadline as a duration since processStart. Zero means that there is no deadline.
 	until time.Duration
-	set   func(time.Time) error
+	// last is the latest value that until may have, because of the time limit for a whole request or response. Zero
+	// means that there is no such limit.
+	last time.Duration
+	set  func(time.Time) error
+}
+
+// whole starts the time limit for a whole request or response. A limit of zero removes the last one.
+func (d *deadline) whole(limit time.Duration) {
+	if limit <= 0 {
+		d.last = 0
+		return
+	}
+	d.last = time.Since(processStart) + limit
+	if d.until == 0 || d.until > d.last {
+		d.fix(d.last)
+	}
 }
 
 // extend ensures that the deadline is at least limit from now. It only changes the deadline if the time left is shorter
 // than limit or longer than 4/3 of limit. A limit of zero removes the deadline.
 func (d *deadline) extend(limit time.Duration) {
 	if limit <= 0 {
-		if d.until != 0 {
+		switch {
+		case d.last != 0:
+			d.fix(d.last)
+		case d.until != 0:
 			d.until = 0
 			_ = d.set(time.Time{})
 		}
@@ -44,8 +62,13 @@ func (d *deadline) limit(from time.Duration) {
 	}
 }
 
-// fix sets the deadline. until is a duration since processStart.
+// fix sets the deadline to until, a duration since processStart, or to d.last if that is earlier.
 func (d *deadline) fix(until time.Duration) {
+	if d.last != 0 && until >= d.last {
+		if until = d.last; until == d.until {
+			return
+		}
+	}
 	d.until = until
 	_ = d.set(processStart.Add(until)) // If the connection is closed, its next use returns an error.
 }

@@ -95,7 +95,9 @@ func (c *Conn) readRequest() bool {
 		c.limits = c.host.Limits()
 	}
 	c.state.Store(stateActive)
+	c.reads.whole(c.limits.Read)
 	err := c.readHead()
+	c.writes.whole(c.limits.Write)
 	switch {
 	case err == nil:
 		return true
@@ -120,6 +122,7 @@ func (c *Conn) wait() bool {
 		c.idleSince.Store(int64(time.Since(processStart)))
 		c.state.Store(stateIdle)
 	}
+	c.reads.whole(0)
 	c.reads.extend(limit)
 	if c.closing.Load() {
 		if c.requests > 0 {

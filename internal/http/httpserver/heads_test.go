@@ -2,9 +2,14 @@ package httpserver_test
 
 import (
 	"io"
+	"net"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/k8singress/k8singress/internal/http/limits"
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 // TestUnfinishedHeads checks that a client that does not complete its head in time gets 408 and the end of the
@@ -43,6 +48,59 @@ func TestUnfinishedHeadByBytes(t *testing.T) {
 	go trickle(c)
 	if got := c.rest(); !strings.HasPrefix(got, "HTTP/1.1 408 ") {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestWholeTimeouts checks the time limits for a whole request and a whole response. Bytes that arrive or leave in time
+// do not extend them.
+func TestWholeTimeouts(t *testing.T) {
+	const limit = 300 * time.Millisecond
+	failed := make(chan error, 1)
+	for name, c := range map[string]struct {
+		options limits.Limits
+		text    string
+		handle  func(message.Writer, *message.Request)
+		sends   bool
+	}{
+		"head": {limits.Limits{Read: limit}, "GET / HTTP/1.1\r\nA: ", nil, true},
+		"body": {limits.Limits{Read: limit, Body: patience}, crlf("POST / HTTP/1.1", "Host: a", "Content-Length: 100000"),
+			func(w message.Writer, r *message.Request) {
+				_, err := io.Copy(io.Discard, r.Body)
+				failed <- err
+				answer(w, 408, "")
+			}, true},
+		"response": {limits.Limits{Write: limit, Send: patience}, get("/"),
+			func(w message.Writer, _ *message.Request) {
+				_ = w.Head(&message.Response{Status: 200, Length: -1})
+				for {
+					<-time.After(time.Millisecond)
+					if _, err := w.Write(make([]byte, 64<<10)); err != nil {
+						failed <- err
+						return
+					}
+				}
+			}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, c.handle, func(h *host) { h.limits = &c.options })
+			client := dial(t, s.address)
+			began := time.Now()
+			client.send(c.text)
+			if c.sends {
+				go trickle(client)
+			}
+			_, _ = io.Copy(io.Discard, client.reader)
+			if took := time.Since(began); took < limit {
+				t.Errorf("the connection ends after %v, before the limit", took)
+			}
+			var timeout net.Error
+			if c.handle == nil {
+				return
+			}
+			if err := fixture.Receive(t, "the end of the handler", failed); !asTimeout(err, &timeout) {
+				t.Error(err)
+			}
+		})
 	}
 }
 
