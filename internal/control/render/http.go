@@ -5,11 +5,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/k8singress/k8singress/internal/http/filter"
 	"github.com/k8singress/k8singress/internal/model/document"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/process/panics"
@@ -98,10 +98,10 @@ func (m chains) destination(route *ir.Route, filters []ir.Filter, b *ir.Weighted
 func chain(filters []ir.Filter, proxy ir.Proxy) (whole json.RawMessage, access string) {
 	var handlers, guards []json.RawMessage
 	for _, f := range filters {
-		handler := filter(f)
-		handlers = append(handlers, handler)
+		next := handler(f)
+		handlers = append(handlers, next)
 		if f.Guards() {
-			guards = append(guards, handler)
+			guards = append(guards, next)
 		}
 	}
 	handlers = append(handlers, proxyHandler(proxy))
@@ -117,33 +117,9 @@ func digest(guards []json.RawMessage) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// handlerNames maps each filter type to the Caddy handler that implements it.
-var handlerNames = map[reflect.Type]string{
-	reflect.TypeFor[ir.URLRewrite]():      "k8singress_rewrite",
-	reflect.TypeFor[ir.Redirect]():        "k8singress_redirect",
-	reflect.TypeFor[ir.RewriteRedirect](): "k8singress_rewrite_redirect",
-	reflect.TypeFor[ir.HostRedirect]():    "k8singress_host_redirect",
-	reflect.TypeFor[ir.AppRoot]():         "k8singress_app_root",
-	reflect.TypeFor[ir.RequestHeaders]():  "k8singress_request_headers",
-	reflect.TypeFor[ir.ResponseHeaders](): "k8singress_response_headers",
-	reflect.TypeFor[ir.CORS]():            "k8singress_cors",
-	reflect.TypeFor[ir.ExternalAuth]():    "k8singress_external_auth",
-	reflect.TypeFor[ir.SourceRanges]():    "k8singress_source_ranges",
-	reflect.TypeFor[ir.RateLimit]():       "k8singress_rate_limit",
-	reflect.TypeFor[ir.BasicAuth]():       "k8singress_basic_auth",
-	reflect.TypeFor[ir.AnyOf]():           "k8singress_any_of",
-	reflect.TypeFor[ir.Bandwidth]():       "k8singress_bandwidth",
-	reflect.TypeFor[ir.Mirror]():          "k8singress_mirror",
-	reflect.TypeFor[ir.HandlerChain]():    "k8singress_chain",
-	reflect.TypeFor[ir.DirectResponse]():  "k8singress_direct_response",
-}
-
-// filter returns the JSON of the Caddy handler that implements a filter.
-func filter(f ir.Filter) json.RawMessage {
-	name, ok := handlerNames[reflect.TypeOf(f)]
-	if !ok {
-		panic(fmt.Sprintf("the filter %T has no Caddy handler", f))
-	}
+// handler returns the JSON of the Caddy handler that implements a filter.
+func handler(f ir.Filter) json.RawMessage {
+	name := filter.HandlerName(f)
 	if list, ok := f.(ir.AnyOf); ok {
 		return document.EncodeModule("handler", name, anyOf(list))
 	}
@@ -153,7 +129,7 @@ func filter(f ir.Filter) json.RawMessage {
 func anyOf(f ir.AnyOf) document.AnyOf {
 	var of document.AnyOf
 	for _, one := range f.Filters {
-		of.Filters = append(of.Filters, filter(one))
+		of.Filters = append(of.Filters, handler(one))
 	}
 	return of
 }

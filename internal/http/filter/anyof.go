@@ -5,14 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 
 	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/model/document"
+	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// anyOfName is the handler name of the filter anyOf. The filter is not in the map known, because newAnyOf uses this
-// map, and Go rejects initialization cycles.
-const anyOfName = "k8singress_any_of"
+// The row is added here, because newAnyOf uses the rows, and Go rejects initialization cycles.
+func init() {
+	rows = append(rows, row{name: "k8singress_any_of", model: reflect.TypeFor[ir.AnyOf](), create: newAnyOf})
+}
 
 // anyOf accepts a request if at least one of its filters accepts it.
 type anyOf []Filter

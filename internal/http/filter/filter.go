@@ -8,7 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/k8singress/k8singress/internal/http/exchange"
@@ -23,38 +23,66 @@ type Filter interface {
 	Apply(x *exchange.Exchange) (responded bool, err error)
 }
 
-// known contains the factory for each filter, keyed by the handler name in the JSON configuration.
-var known = map[string]maker{
-	"k8singress_app_root":         with(newAppRoot),
-	"k8singress_basic_auth":       sharing(newBasicAuth),
-	"k8singress_bandwidth":        with(newBandwidth),
-	"k8singress_cors":             with(newCORS),
-	"k8singress_direct_response":  with(newDirectResponse),
-	"k8singress_rate_limit":       sharing(newRateLimit),
-	"k8singress_external_auth":    sharing(newExternalAuth),
-	"k8singress_host_redirect":    with(newHostRedirect),
-	"k8singress_mirror":           sharing(newMirror),
-	"k8singress_redirect":         with(newRedirect),
-	"k8singress_request_headers":  with(newRequestHeaders),
-	"k8singress_response_headers": with(newResponseHeaders),
-	"k8singress_rewrite":          with(newRewrite),
-	"k8singress_rewrite_redirect": with(newRewriteRedirect),
-	"k8singress_source_ranges":    with(newSourceRanges),
+// row defines one filter.
+type row struct {
+	// name is the handler name in the JSON configuration. model is the type of the filter in package ir.
+	name  string
+	model reflect.Type
+	// create is nil if the filter is implemented by a Caddy module of its own.
+	create func(json.RawMessage, *Shared) (Filter, error)
+	// stateless is true if the filter depends only on its JSON configuration.
+	stateless bool
 }
 
-// maker is a factory for one kind of filter. stateless is true if such a filter depends only on its JSON configuration.
-type maker struct {
-	create    func(json.RawMessage, *Shared) (Filter, error)
-	stateless bool
+// rows lists all filters. A function of type func(T) returns the filter for the settings T, a type of package ir. The
+// file anyof.go adds a row.
+var rows = []row{
+	with("k8singress_app_root", newAppRoot),
+	sharing("k8singress_basic_auth", newBasicAuth),
+	with("k8singress_bandwidth", newBandwidth),
+	{name: "k8singress_chain", model: reflect.TypeFor[ir.HandlerChain]()},
+	with("k8singress_cors", newCORS),
+	with("k8singress_direct_response", newDirectResponse),
+	sharing("k8singress_rate_limit", newRateLimit),
+	sharing("k8singress_external_auth", newExternalAuth),
+	with("k8singress_host_redirect", newHostRedirect),
+	sharing("k8singress_mirror", newMirror),
+	with("k8singress_redirect", newRedirect),
+	with("k8singress_request_headers", newRequestHeaders),
+	with("k8singress_response_headers", newResponseHeaders),
+	with("k8singress_rewrite", newRewrite),
+	with("k8singress_rewrite_redirect", newRewriteRedirect),
+	with("k8singress_source_ranges", newSourceRanges),
+}
+
+// find returns the row of the filter with a handler name. If there is no such filter, the row is empty.
+func find(name string) (found row) {
+	if i := slices.IndexFunc(rows, func(r row) bool { return r.name == name }); i >= 0 {
+		found = rows[i]
+	}
+	return found
+}
+
+// HandlerName returns the name of the Caddy handler that implements a filter. It panics if there is no such handler.
+func HandlerName(f ir.Filter) string {
+	i := slices.IndexFunc(rows, func(r row) bool { return r.model == reflect.TypeOf(f) })
+	if i < 0 {
+		panic(fmt.Sprintf("the filter %T has no Caddy handler", f))
+	}
+	return rows[i].name
 }
 
 // Stateless reports whether filters with this handler name depend only on their JSON configuration. Two such filters
 // with the same JSON can be replaced by a single one.
-func Stateless(name string) bool { return known[name].stateless }
+func Stateless(name string) bool { return find(name).stateless }
 
-// Names returns the sorted handler names of all filters.
-func Names() []string {
-	names := append(slices.Collect(maps.Keys(known)), anyOfName)
+// Names returns the sorted handler names of all filters that New creates.
+func Names() (names []string) {
+	for _, r := range rows {
+		if r.create != nil {
+			names = append(names, r.name)
+		}
+	}
 	slices.Sort(names)
 	return names
 }
@@ -62,10 +90,7 @@ func Names() []string {
 // New creates a filter from the JSON configuration of a handler. ok is false if name is not the name of a filter. raw
 // may contain the key "handler" with the name. shared may be nil only for stateless filters.
 func New(name string, raw json.RawMessage, shared *Shared) (f Filter, ok bool, err error) {
-	create := known[name].create
-	if name == anyOfName {
-		create = newAnyOf
-	}
+	create := find(name).create
 	if create == nil {
 		return nil, false, nil
 	}
@@ -75,26 +100,31 @@ func New(name string, raw json.RawMessage, shared *Shared) (f Filter, ok bool, e
 	return f, true, nil
 }
 
-// The function with returns the factory for a filter that depends only on its JSON configuration.
-func with[T ir.Filter](newFilter func(T) (Filter, error)) maker {
-	return maker{stateless: true, create: func(raw json.RawMessage, _ *Shared) (Filter, error) {
-		settings, err := Decode[T](raw)
-		if err != nil {
-			return nil, err
-		}
-		return newFilter(settings)
-	}}
+// The function with returns the row of a filter that depends only on its JSON configuration.
+func with[T ir.Filter](name string, newFilter func(T) (Filter, error)) row {
+	return row{name: name, model: reflect.TypeFor[T](), stateless: true,
+		create: func(raw json.RawMessage, _ *Shared) (Filter, error) {
+			settings, err := Decode[T](raw)
+			if err != nil {
+				return nil, err
+			}
+			return newFilter(settings)
+		}}
 }
 
 var errNotShared = errors.New("this filter works only in the handler chain of an Ingress path")
 
-// The function sharing returns the factory for a filter that also uses the resources in Shared.
-func sharing[T ir.Filter](newFilter func(T, *Shared) (Filter, error)) maker {
-	return maker{create: func(raw json.RawMessage, shared *Shared) (Filter, error) {
-		if shared == nil {
+// The function sharing returns the row of a filter that also uses the resources in Shared.
+func sharing[T ir.Filter](name string, newFilter func(T, *Shared) (Filter, error)) row {
+	return row{name: name, model: reflect.TypeFor[T](), create: func(raw json.RawMessage, s *Shared) (Filter, error) {
+		if s == nil {
 			return nil, errNotShared
 		}
-		return with(func(settings T) (Filter, error) { return newFilter(settings, shared) }).create(raw, shared)
+		settings, err := Decode[T](raw)
+		if err != nil {
+			return nil, err
+		}
+		return newFilter(settings, s)
 	}}
 }
 

@@ -171,6 +171,9 @@ type Port struct {
 	Origin ir.Ref `json:"origin,omitzero"`
 }
 
+// OfService reports whether a Service defines the port with its annotations. Otherwise a ConfigMap defines it.
+func (p *Port) OfService() bool { return p.Origin.Kind == "Service" }
+
 // Encode returns a value as JSON. It panics if the value cannot be encoded. This would be a programming error, because
 // all encoded values consist of strings and numbers.
 func Encode(v any) json.RawMessage {

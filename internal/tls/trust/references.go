@@ -9,7 +9,6 @@ import (
 
 	"github.com/k8singress/k8singress/internal/model/document"
 	"github.com/k8singress/k8singress/internal/model/ir"
-	"github.com/k8singress/k8singress/internal/model/kinds"
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
@@ -132,7 +131,7 @@ func ofPort(name string, p *document.Port) []*reference {
 // ConfigMap.
 func (r *reference) at(p *document.Port, name, annotation string) *reference {
 	r.origin, r.user = p.Origin, "port "+name
-	if p.Origin.Kind == kinds.Service {
+	if p.OfService() {
 		r.field = report.AnnotationField(annotation)
 		return r
 	}
