@@ -81,43 +81,6 @@ type Settings struct {
 	Asked Asked
 }
 
-// Asked holds the parsed values of single annotations and ConfigMap keys. Some settings depend on several of these
-// values, so Finish derives the settings when all values are known. Annotations can therefore be parsed in any order.
-// The types of the fields are declared in the files of their features.
-type Asked struct {
-	Retries    retries
-	Rate       rate
-	Prefix     string
-	Balancing  balancing
-	Affinity   stickiness
-	Check      ir.HealthCheck
-	ClientAuth clientAuth
-	BackendTLS backendTLS
-	Canary     canaryAsked
-	Sources    sources
-	Redirects  redirects
-	CORS       cors
-	Limits     limits
-	BasicAuth  basicAuth
-	// SatisfyAny is true if a client is allowed as soon as it passes one of the filters for access control.
-	SatisfyAny bool
-	// Auth is the external authentication that annotations of the Ingress configure. GlobalAuth is the external
-	// authentication that the ConfigMap configures. GlobalAuth applies to Ingresses without auth-url, unless
-	// NoGlobalAuth is set. NoAuth lists the paths that need no authentication. No annotation changes GlobalAuth or
-	// NoAuth.
-	Auth, GlobalAuth externalAuth
-	NoGlobalAuth     bool
-	NoAuth           []string
-
-	// Snippets holds the settings for nginx snippets and ModSecurity.
-	Snippets snippetSettings
-
-	// Mirror configures the server that gets a copy of each request. If its URL is empty, requests are not copied.
-	Mirror ir.Mirror
-	// ProxyRedirect configures how redirects in the responses of endpoints are rewritten.
-	ProxyRedirect proxyRedirect
-}
-
 // Finish derives the final settings from the values in Asked. It may be called again after values in Asked have
 // changed.
 func (s *Settings) Finish() {

@@ -6,7 +6,8 @@ import (
 )
 
 // Table lists the supported annotations in the order of the documentation. To add an annotation, declare it in the file
-// of its feature and add it here.
+// of its feature, and add it here. This file has all lists that a new annotation may need: a field of Asked for its
+// value, and a function that derives a setting (finishers) or a filter (phases) from it.
 var Table = option.Table[Settings, string]{
 	AutoHTTPS,
 	sslRedirect, forceSSLRedirect, preserveTrailingSlash, usePortInRedirects,
@@ -54,6 +55,43 @@ var Table = option.Table[Settings, string]{
 	http2PushPreload, enableRewriteLog,
 }
 
+// Asked holds the parsed values of single annotations and ConfigMap keys. Some settings depend on several of these
+// values, so Finish derives the settings when all values are known. Annotations can therefore be parsed in any order.
+// The types of the fields are declared in the files of their features.
+type Asked struct {
+	Retries    retries
+	Rate       rate
+	Prefix     string
+	Balancing  balancing
+	Affinity   stickiness
+	Check      ir.HealthCheck
+	ClientAuth clientAuth
+	BackendTLS backendTLS
+	Canary     canaryAsked
+	Sources    sources
+	Redirects  redirects
+	CORS       cors
+	Limits     limits
+	BasicAuth  basicAuth
+	// SatisfyAny is true if a client is allowed as soon as it passes one of the filters for access control.
+	SatisfyAny bool
+	// Auth is the external authentication that annotations of the Ingress configure. GlobalAuth is the external
+	// authentication that the ConfigMap configures. GlobalAuth applies to Ingresses without auth-url, unless
+	// NoGlobalAuth is set. NoAuth lists the paths that need no authentication. No annotation changes GlobalAuth or
+	// NoAuth.
+	Auth, GlobalAuth externalAuth
+	NoGlobalAuth     bool
+	NoAuth           []string
+
+	// Snippets holds the settings for nginx snippets and ModSecurity.
+	Snippets snippetSettings
+
+	// Mirror configures the server that gets a copy of each request. If its URL is empty, requests are not copied.
+	Mirror ir.Mirror
+	// ProxyRedirect configures how redirects in the responses of endpoints are rewritten.
+	ProxyRedirect proxyRedirect
+}
+
 // guardians return the filters for basic and external authentication, in the order in which these filters run, after
 // the filter for client addresses. With the annotation satisfy, a client may have to pass only one of all these
 // filters.
@@ -65,4 +103,69 @@ var finishers = []func(*Settings){
 	(*Settings).finishRetries, (*Settings).finishPrefix, (*Settings).finishBalancing, (*Settings).finishClientAuth,
 	(*Settings).finishBackendTLS, (*Settings).finishAffinity, (*Settings).finishHealthCheck, (*Settings).finishCanary,
 	(*Settings).finishSourceRanges, (*Settings).finishProxyRedirect,
+}
+
+// phase is one step in the handling of a request. Name and Doc are for the documentation, which lists all phases.
+type phase struct {
+	Name, Doc string
+	// filters returns the filters that the annotations add in this phase for one path. The field is nil if the phase is
+	// implemented in another place. In this case, a comment in the list phases names the place.
+	filters func(s *Settings, path string) []ir.Filter
+}
+
+// phases lists the steps in the order in which a request passes through them. This list also determines the order of
+// the filters. See design/016 for the reasons.
+var phases = []phase{
+	// This phase is implemented by Serve in package live.
+	{Name: "blocked",
+		Doc: "returns 403 for clients and requests in the [keys](configmap.md) `block-cidrs`, `block-user-agents` " +
+			"and `block-referers`"},
+	// This phase is implemented by checkPath in package live.
+	{Name: "ambiguous paths",
+		Doc: "returns 400 for a path that an endpoint might interpret as another path, with different access control"},
+	// This phase is implemented by beforeRoute in package live. It applies to routes for which RedirectFor returns a
+	// redirect.
+	{Name: "redirect to HTTPS",
+		Doc: "redirects HTTP requests, as described in [TLS](tls.md#redirects), except on paths that return 503 or " +
+			"redirect to another URL"},
+	// This phase is implemented by beforeRoute and admit in package live.
+	{Name: "client certificates",
+		Doc: "verifies them according to `auth-tls-*`, as described in [Client " +
+			"certificates](client-certificates.md#rejected-requests)"},
+	{Name: "invalid access control", Doc: "returns 503 if the access control of the Ingress is invalid or not " +
+		"supported",
+		filters: (*Settings).closed},
+	// This phase is implemented by FiltersOfRoot. It applies only to requests for "/".
+	{Name: "app-root", Doc: "redirects requests for `/`; the later steps do not apply to them"},
+	{Name: "CORS", Doc: "responds to OPTIONS requests, and adds headers to all responses from this step on",
+		filters: (*Settings).cors},
+	{Name: "redirects", Doc: "redirects because of `temporal-redirect`, `permanent-redirect`, or `rewrite-target` " +
+		"with a URL",
+		filters: (*Settings).redirects},
+	{Name: "limits", Doc: "rejects requests that exceed `limit-connections`, `limit-rps` or `limit-rpm`",
+		filters: (*Settings).limits},
+	{
+		Name: "access control", filters: (*Settings).access,
+		Doc: "checks `denylist-source-range`, `allowlist-source-range`, `auth-type` and `auth-url`; with `satisfy: " +
+			"any`, a client has to pass only one of these checks",
+	},
+	{Name: "bandwidth", Doc: "applies `limit-rate` and `limit-rate-after` to responses from this step on",
+		filters: (*Settings).bandwidth},
+	{Name: "chains", Doc: "runs the chains in `k8singress.io/chains`, in the order of the annotation",
+		filters: (*Settings).chains},
+	{Name: "Authorization", Doc: "removes the `Authorization` header if `auth-type` used it",
+		filters: (*Settings).withoutPassword},
+	{Name: "rewrite", Doc: "rewrites the path according to `rewrite-target`; earlier steps use the path of the " +
+		"client's request",
+		filters: (*Settings).rewrite},
+	{Name: "custom headers", Doc: "adds the headers in `custom-headers` to responses from this step on",
+		filters: (*Settings).customHeaders},
+	{
+		Name: "mirror", filters: (*Settings).mirror,
+		Doc: "sends a copy of the request to `mirror-target`, without the password for `auth-type`",
+	},
+	// See package proxy.
+	{Name: "endpoints",
+		Doc: "returns 503 if there are no endpoints, or 413 if the body is too large; otherwise sends the request to " +
+			"an endpoint, with retries"},
 }
