@@ -158,7 +158,7 @@ func (t *Translator) balance(c *change, id string) *ir.Backend {
 // balancing is the type of the function balance. Tests use other functions of this type.
 type balancing func(found *ir.Backend, users []*ingress.Result) *balanced
 
-// try calls b. If b panics, try returns the panic as fault. Otherwise fault is nil.
+// The method try calls b. If b panics, try returns the panic as fault. Otherwise fault is nil.
 func (b balancing) try(found *ir.Backend, users []*ingress.Result) (whole *balanced, fault *panics.Panic) {
 	fault = panics.Try(func() { whole = b(found, users) })
 	return whole, fault

@@ -55,8 +55,8 @@ func readDefaults(s *snapshot.Snapshot, o Options) *defaults {
 	return d
 }
 
-// configMap reads the settings for all Ingresses. If the ConfigMap does not exist, all settings have their default
-// values.
+// configMap reads the settings for all Ingresses from the controller's ConfigMap. If the ConfigMap does not exist, all
+// settings have their default values.
 func (d *defaults) configMap(s *snapshot.Snapshot, name ir.Name) {
 	object, ok := snapshot.Of[*corev1.ConfigMap](s).Get(name.Namespace, name.Name)
 	if !ok {
@@ -197,8 +197,8 @@ func (d *defaults) rivals(class *networkingv1.IngressClass, all []*networkingv1.
 	})
 }
 
-// say adds problems to the verdict, which is the reported status of an object. Problems that the verdict already
-// contains are skipped. Without any problem, the verdict reports the object as accepted.
+// The method say adds problems to the verdict, which is the reported status of an object. Problems that the verdict
+// already contains are skipped. Without any problem, the verdict reports the object as accepted.
 func (d *defaults) say(of ir.Ref, problems ...report.Problem) {
 	v := d.verdicts[of]
 	if v == nil {

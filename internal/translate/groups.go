@@ -49,7 +49,7 @@ func (g groups[K]) remove(key K, ref *ir.Ref) {
 	}
 }
 
-// all yields the members in no particular order.
+// The method all yields the members in no particular order.
 func (g group) all() iter.Seq[ir.Ref] {
 	return func(yield func(ir.Ref) bool) {
 		if g.one != nil {

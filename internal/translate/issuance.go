@@ -112,8 +112,8 @@ func (t *Translator) issue(c *change, s *snapshot.Snapshot) {
 	t.requeue(c, others)
 }
 
-// place updates n.below for a host: it adds the host if the host may use the certificate of the wildcard above it, and
-// removes the host otherwise.
+// The method place updates n.below for a host: it adds the host if the host may use the certificate of the wildcard
+// above it, and removes the host otherwise.
 func (n *issuance) place(host string, m *hosts.Merged) {
 	wildcard := hosts.WildcardOf(host)
 	if wildcard == "" {
@@ -161,7 +161,8 @@ func (t *Translator) requeue(c *change, hosts []string) {
 	}
 }
 
-// wanted returns the certificate request of a host, or nil if the host does not need a certificate from an issuer.
+// The method wanted returns the certificate request of a host, or nil if the host does not need a certificate from an
+// issuer.
 func (t *Translator) wanted(host string) *certificateRequest {
 	m := t.merged[host]
 	switch {

@@ -26,8 +26,8 @@ func newNames() *names {
 	return &names{wanted: map[string]set[string]{}, given: map[string]*hosts.Named{}, touched: set[string]{}}
 }
 
-// note updates n.wanted and n.touched after a host was merged. old and next are the merge results of the host before
-// and now. old may be nil.
+// The method note updates n.wanted and n.touched after a host was merged. old and next are the merge results of the
+// host before and now. old may be nil.
 func (n *names) note(host string, old, next *hosts.Merged) {
 	if old != nil {
 		for _, name := range old.Names {
@@ -66,8 +66,8 @@ func (n *names) of(host string) *hosts.Named {
 	return n.given[host]
 }
 
-// around adds to n.touched the aliases that may be affected by the changed hosts: aliases that are also the name of a
-// changed host, and aliases that are covered by a changed wildcard or by the host "".
+// The method around adds to n.touched the aliases that may be affected by the changed hosts: aliases that are also the
+// name of a changed host, and aliases that are covered by a changed wildcard or by the host "".
 func (n *names) around(c *change) {
 	if len(n.wanted) == 0 {
 		return

@@ -40,8 +40,8 @@ func (t *Translator) noteBelow(c *change, host string, r *ingress.Result) {
 	}
 }
 
-// around returns the information about related hosts that is needed to merge a host. The wildcard that covers the host
-// must have been merged before.
+// The method around returns the information about related hosts that is needed to merge a host. The wildcard that
+// covers the host must have been merged before.
 func (t *Translator) around(host string) *hosts.HostContext {
 	s := &hosts.HostContext{Policy: t.options.Ownership, NamedBy: t.names.namespace(host)}
 	if strings.HasPrefix(host, "*.") {

@@ -18,7 +18,8 @@ type patterns struct {
 	// most is the maximum total size of the regular expressions in one namespace.
 	most       int
 	namespaces map[string]*namespacePatterns
-	// changed is the set of namespaces whose total sizes have changed since bound was last called.
+	// changed is the set of namespaces in which the total size of the regular expressions has changed since bound was
+	// last called.
 	changed set[string]
 }
 
@@ -138,8 +139,8 @@ func (t *Translator) overPatterns(n *namespacePatterns, most int) set[ir.Ref] {
 	return over
 }
 
-// patternProblem returns the problem of an Ingress whose regular expressions are rejected. It returns nil for other
-// Ingresses.
+// patternProblem returns the problem to report for an Ingress whose regular expressions are rejected. It returns nil
+// for other Ingresses.
 func (t *Translator) patternProblem(ref ir.Ref) *report.Problem {
 	switch {
 	case t.patterns.refuses(ref):

@@ -92,8 +92,8 @@ func (p portCertificates) addTo(t *Translator, changed map[string]*ir.Certificat
 	}
 }
 
-// withPortProblems returns v, the reported status of an object, after adding problems with the certificates of ports. v
-// may be nil.
+// withPortProblems returns v, the reported status of an object, together with the problems of the certificates for its
+// TCP ports. v may be nil.
 func (t *Translator) withPortProblems(ref ir.Ref, v *report.Verdict) *report.Verdict {
 	more := t.portProblems[ref]
 	if len(more) == 0 {

@@ -197,8 +197,8 @@ func (t *Translator) retranslate(c *change, s *snapshot.Snapshot, ref ir.Ref) {
 	c.objects[ref] = struct{}{}
 }
 
-// note adds the Ingress to the indexes, or removes it from them. r is the result of the Ingress. The functions named
-// and dependency must either both add to an index, or both remove from an index.
+// The method note adds the Ingress to the indexes, or removes it from them. r is the result of the Ingress. The
+// functions named and dependency must either both add to an index, or both remove from an index.
 func (t *Translator) note(
 	c *change, ref *ir.Ref, r *ingress.Result,
 	named func(groups[string], string, *ir.Ref), dependency func(groups[ir.Ref], ir.Ref, *ir.Ref),
@@ -237,7 +237,7 @@ func (t *Translator) note(
 	if r.Fallback == nil {
 		return
 	}
-	// The default backend of an Ingress without rules may affect every host.
+	// The default backend of an Ingress without rules may affect every host, so all hosts are merged again.
 	delete(t.fallbacks, *ref)
 	if t.results[*ref] == r {
 		t.fallbacks[*ref] = struct{}{}
@@ -281,7 +281,7 @@ func (t *Translator) mergeHost(c *change, host string) {
 	}
 }
 
-// keep returns old if both values are equal, and next otherwise.
+// The function keep returns old if both values are equal, and next otherwise.
 func keep[T any](old, next *T) *T {
 	if old != nil && next != nil && reflect.DeepEqual(old, next) {
 		return old
@@ -297,7 +297,7 @@ func (t *Translator) contributions(refs iter.Seq[ir.Ref]) []*hosts.Contribution 
 	return list
 }
 
-// count adds n to the number of routes for each backend of a host. n must be 1 or -1.
+// count adds n to the number of routes that use each backend of the host h, in t.routes. n must be 1 or -1.
 func (t *Translator) count(c *change, h *ir.VirtualHost, n int) {
 	if h == nil {
 		return

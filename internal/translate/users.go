@@ -40,7 +40,7 @@ func (u user) before(other user) bool {
 	return snapshot.Older(u.ingress.Object, other.ingress.Object) < 0
 }
 
-// set adds an Ingress to the users of a backend if has is true. Otherwise it removes the Ingress.
+// The method set adds an Ingress to the users of a backend if has is true. Otherwise it removes the Ingress.
 func (u *users) set(backend string, r *ingress.Result, has bool) {
 	one := user{backend, hasDefaults, r}
 	if r.Balances || r.Canary != nil {

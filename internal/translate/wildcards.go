@@ -22,8 +22,8 @@ type answer struct {
 	names   []tlssecret.Names
 }
 
-// covers reports whether a host of the given namespace can use the certificate of the wildcard. It returns false if a
-// is nil.
+// The method covers reports whether a host of the given namespace can use the certificate of the wildcard. It returns
+// false if a is nil.
 func (a *answer) covers(host, namespace string) bool {
 	return a != nil && a.namespace == namespace &&
 		(a.issued || slices.ContainsFunc(a.names, func(n tlssecret.Names) bool { return n.Cover(host) }))
@@ -58,8 +58,8 @@ func (t *Translator) answerOf(s *snapshot.Snapshot, wildcard string) *answer {
 	return a
 }
 
-// turned updates the certificate of a wildcard in t.issuance.answers. If the certificate has changed, turned returns
-// the hosts below the wildcard that may use it. Otherwise it returns nil.
+// The method turned updates the certificate of a wildcard in t.issuance.answers. If the certificate has changed, turned
+// returns the hosts below the wildcard that may use it. Otherwise it returns nil.
 func (t *Translator) turned(s *snapshot.Snapshot, wildcard string) set[string] {
 	n, before := t.issuance, t.issuance.answers[wildcard]
 	now := t.answerOf(s, wildcard)

@@ -120,8 +120,8 @@ func (s *Settings) withoutPassword(path string) []ir.Filter {
 	}}
 }
 
-// authorizes reports whether a filter replaces the client's Authorization header with the Authorization header from an
-// external authentication service.
+// The function authorizes reports whether a filter replaces the client's Authorization header with the Authorization
+// header from an external authentication service.
 func authorizes(f ir.Filter) bool {
 	external, ok := f.(ir.ExternalAuth)
 	return ok && slices.ContainsFunc(external.ResponseHeaders,

@@ -87,8 +87,8 @@ func checkAuthority(s *Settings) string {
 	return option.Unless(s.AsksClients(), "this has no effect without auth-tls-secret, as in ingress-nginx")
 }
 
-// AsksClients reports whether the hosts request client certificates. It also returns true if the hosts reject all
-// clients because a setting is invalid.
+// AsksClients reports whether the annotations configure client certificates for the hosts of the Ingress. It also
+// returns true if the hosts must reject all clients because an annotation is invalid.
 func (s *Settings) AsksClients() bool { return !s.ClientAuth.Secret.IsZero() || s.ClientAuth.Closed }
 
 // clientAuth records which annotations are invalid: NoAuthority is true if auth-tls-secret is invalid, and NoSubject is

@@ -50,7 +50,7 @@ type CustomHeaders struct {
 	Data map[string]string
 }
 
-// Check returns an error if an Ingress must not add this header to responses, because of its name or value.
+// Check returns an error if an Ingress must not add a header with this name and value to responses.
 func (h *CustomHeaders) Check(name, value string) error {
 	if err := checkHeaderName(name); err != nil {
 		return err
@@ -71,8 +71,8 @@ func (h *CustomHeaders) Check(name, value string) error {
 	return nil
 }
 
-// customHeaders returns the filter that sets the custom response headers, or nil if there are no headers. It removes
-// spaces at the start and the end of header values, because HTTP/2 forbids them.
+// customHeaders returns the filter that sets the custom response headers, or nil if there are no headers. Spaces at the
+// start and the end of header values are removed, because HTTP/2 forbids them.
 func (s *Settings) customHeaders(string) []ir.Filter {
 	var set []ir.Header
 	for _, name := range slices.Sorted(maps.Keys(s.CustomHeaders.Data)) {

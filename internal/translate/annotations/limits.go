@@ -95,19 +95,19 @@ var (
 
 // The ConfigMap keys for the limits.
 var (
-	// LimitStatus is the key limit-req-status-code.
+	// LimitStatus is the ConfigMap key limit-req-status-code.
 	LimitStatus = Annotation{
 		Name: "limit-req-status-code", Doc: "The status code for requests that exceed limit-rps or limit-rpm.",
 		Values: "a number from 400 to 599", Example: "429", Default: "503",
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Limits.Status }, nginx.Number(400, 599)),
 	}
-	// LimitConnectionsStatus is the key limit-conn-status-code.
+	// LimitConnectionsStatus is the ConfigMap key limit-conn-status-code.
 	LimitConnectionsStatus = Annotation{
 		Name: "limit-conn-status-code", Doc: "The status code for requests that exceed limit-connections.",
 		Values: "a number from 400 to 599", Example: "429", Default: "503",
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Limits.ConnectionsStatus }, nginx.Number(400, 599)),
 	}
-	// LimitKey is the key limit-conn-zone-variable.
+	// LimitKey is the ConfigMap key limit-conn-zone-variable.
 	LimitKey = Annotation{
 		Name: "limit-conn-zone-variable",
 		Doc: "The key that identifies a client for limit-rps, limit-rpm and limit-connections: text with nginx " +
@@ -133,7 +133,7 @@ type limits struct {
 	Key                       string
 }
 
-// none reports whether no limits are set, neither for requests nor for connections.
+// The method none reports whether no limits are set, neither for requests nor for connections.
 func (l *limits) none() bool { return l.PerSecond == 0 && l.PerMinute == 0 && l.Connections == 0 }
 
 func withoutLimit(s *Settings) string { return option.Unless(!s.Asked.Limits.none(), noLimit) }

@@ -17,8 +17,8 @@ var sslPassthrough = Annotation{
 	Parse: nginx.Into(func(s *Settings) *bool { return &s.Passthrough }, nginx.Bool),
 }
 
-// passing lists the annotations that cause no warning on an Ingress with ssl-passthrough, because they also apply to
-// passed-through connections, or because they only apply to requests without TLS.
+// passing is the list of the annotations that cause no warning on an Ingress with ssl-passthrough. They also apply to
+// passed-through connections, or they only apply to requests without TLS.
 var passing = []string{
 	sslPassthrough.Name, sslRedirect.Name, forceSSLRedirect.Name, preserveTrailingSlash.Name, usePortInRedirects.Name,
 	AutoHTTPS.Name,

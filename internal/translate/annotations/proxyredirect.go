@@ -44,7 +44,8 @@ type proxyRedirect struct{ From, To string }
 
 func (p *proxyRedirect) isExpression() bool { return strings.HasPrefix(p.From, "~") }
 
-// needsGroups reports whether To refers to capture groups, such as $1, although From is not a regular expression.
+// needsGroups reports whether To refers to capture groups, such as $1, although From is not a regular expression. The
+// annotations then have no effect.
 func (p *proxyRedirect) needsGroups() bool {
 	_, err := nginx.ParseTemplate(p.To)
 	return err != nil && !p.isExpression()

@@ -57,7 +57,8 @@ type Settings struct {
 	CrossNamespace bool
 	// BackendTLSByPath is the value of the ConfigMap key proxy-ssl-location-only, which no annotation changes. It only
 	// disables a warning: the annotations proxy-ssl-* always apply only to the paths of their own Ingress. Without the
-	// key, the other Ingresses for the same host get a warning that proxy-ssl-* does not apply to them.
+	// key, other Ingresses for the same host whose endpoints use TLS get a warning that proxy-ssl-* does not apply to
+	// them.
 	BackendTLSByPath bool
 	// ParamsConfigMap is the name of the ConfigMap with FastCGI parameters, with or without its namespace.
 	ParamsConfigMap string
@@ -70,7 +71,7 @@ type Settings struct {
 	CustomHeaders CustomHeaders
 	// ErrorPages configures which error responses are replaced.
 	ErrorPages ErrorPages
-	// Canary is nil if the Ingress is not a canary.
+	// Canary configures which requests the Ingress gets as a canary. It is nil if the Ingress is not a canary.
 	Canary *ir.Canary
 	// IgnoreSnippets is true if Ingresses with snippets are served without applying the snippets, whatever the snippets
 	// contain. It is an option of the administrator; no annotation changes it.

@@ -52,8 +52,8 @@ func cipherNames() []string {
 	return names
 }
 
-// never lists ciphers that this controller never offers. The annotation ssl-ciphers may therefore exclude them with a
-// leading "!" without a warning.
+// never is the list of ciphers that this controller does not offer. The annotation ssl-ciphers may therefore exclude
+// them with a leading "!" without a warning.
 var never = []string{
 	"aNULL", "eNULL", "NULL", "EXPORT", "EXP", "LOW", "MEDIUM", "DES", "3DES", "RC4", "MD5", "PSK", "SRP", "DSS",
 	"aDSS", "ADH", "AECDH", "CAMELLIA",
@@ -63,7 +63,7 @@ var never = []string{
 // cipherChars are the characters that OpenSSL cipher lists may contain besides letters and digits.
 const cipherChars = "-_!+@=: ,"
 
-// usual lists the OpenSSL keywords that select Caddy's default ciphers.
+// usual is the list of the OpenSSL keywords that select Caddy's default ciphers.
 var usual = []string{"DEFAULT", "HIGH", "ALL", "ECDHE", "EECDH", "kECDHE", "kEECDH"}
 
 // readCiphers parses an OpenSSL cipher list. It returns nil if the list contains a keyword for the default ciphers.

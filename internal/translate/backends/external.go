@@ -66,14 +66,14 @@ func externalHost(text string, anywhere bool) (host, fault string) {
 	return host, ""
 }
 
-// near reports whether an address has a different meaning on each host, such as a loopback address or the link-local
-// address of a cloud's metadata service.
+// The function near reports whether an address has a different meaning on each host, such as a loopback address or the
+// link-local address of a cloud's metadata service.
 func near(ip netip.Addr) bool {
 	return ip.IsLoopback() || ip.IsUnspecified() || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.Zone() != ""
 }
 
-// numeric reports whether some resolvers interpret a name as an IP address, such as 127.1 or 0x7f000001. No real domain
-// name ends with a number.
+// The function numeric reports whether some resolvers interpret a name as an IP address, such as 127.1 or 0x7f000001.
+// No real domain name ends with a number.
 func numeric(host string) bool {
 	last := host[strings.LastIndexByte(host, '.')+1:]
 	_, err := strconv.ParseUint(last, 0, 64)

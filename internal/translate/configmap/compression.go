@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// maxMinLength is the maximum of gzip-min-length and brotli-min-length, in bytes.
+	// maxMinLength is the maximum value of gzip-min-length and brotli-min-length, in bytes.
 	maxMinLength = 1 << 30
 	// maxTypeBytes is the maximum length of each part of a media type, in bytes.
 	maxTypeBytes = 128

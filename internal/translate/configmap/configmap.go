@@ -77,7 +77,7 @@ func read(base annotations.Settings, data map[string]string, class bool) (config
 	return config, r.Problems
 }
 
-// all parses all keys of the ConfigMap.
+// The method all parses all keys of the ConfigMap.
 func (r *reading) all(data map[string]string) {
 	config := r.Settings
 	for _, name := range slices.Sorted(maps.Keys(data)) {
@@ -93,7 +93,7 @@ func (r *reading) all(data map[string]string) {
 	slices.SortStableFunc(r.Problems, func(a, b report.Problem) int { return strings.Compare(a.Field, b.Field) })
 }
 
-// one parses one key of the ConfigMap. An empty value is ignored.
+// The method one parses one key of the ConfigMap. An empty value is ignored.
 func (r *reading) one(name, value string) {
 	row, field := Table.Find(name), "data["+name+"]"
 	switch {

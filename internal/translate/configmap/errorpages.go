@@ -7,8 +7,8 @@ var (
 	disableProxyInterceptErrors = unchecked("disable-proxy-intercept-errors")
 )
 
-// unchecked returns the ConfigMap key for the annotation with this name. It omits the annotation's check for an effect,
-// because whether the key has an effect depends on the annotations of each Ingress.
+// unchecked returns the ConfigMap key for the annotation with this name, but without the function Check of the
+// annotation: whether the key has an effect depends on the annotations of each Ingress.
 func unchecked(name string) Key {
 	key := annotation(name)
 	key.Check = nil

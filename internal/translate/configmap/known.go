@@ -49,8 +49,8 @@ func readKnown(text string) (names []string, fates map[string]fate, notes map[st
 	return names, fates, notes
 }
 
-// other handles a key that is not in Table. It reports a warning that depends on the fate of the key. There is no
-// warning for a key with fateTuning.
+// The method other handles a key that is not in Table. It reports a warning that depends on the fate of the key. There
+// is no warning for a key with fateTuning.
 func (r *reading) other(name, field string) {
 	switch f := fates[name]; {
 	case f == fateTuning:

@@ -8,8 +8,8 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/annotations"
 )
 
-// retryNonIdempotent is the key retry-non-idempotent. It applies to all Ingresses. An Ingress can set the same option
-// in proxy-next-upstream.
+// retryNonIdempotent is the ConfigMap key retry-non-idempotent. It applies to all Ingresses. An Ingress can set the
+// same option in the annotation proxy-next-upstream.
 var retryNonIdempotent = Key{
 	Name: "retry-non-idempotent",
 	Doc: "Also retries POST, LOCK and PATCH requests that an endpoint may already have received. This has the same " +
@@ -83,8 +83,8 @@ func readDrain(value string) (time.Duration, error) {
 	return d, err
 }
 
-// autoHTTPS is a key that ingress-nginx does not have. The annotation k8singress.io/auto-https takes precedence over
-// it.
+// autoHTTPS is the ConfigMap key auto-https, which ingress-nginx does not have. The annotation k8singress.io/auto-https
+// takes precedence over it.
 var autoHTTPS = Key{
 	Name: "auto-https", Doc: "This key does not exist in ingress-nginx. " + annotations.AutoHTTPS.Doc,
 	Values: annotations.AutoHTTPS.Values, Example: "off", Default: annotations.AutoHTTPS.Default,

@@ -83,7 +83,8 @@ func annotation(name string) Key {
 	return ofIngresses(row)
 }
 
-// named returns a key that sets the default for an annotation with a different name. of is the name of the annotation.
+// The function named returns a key that sets the default for an annotation with a different name. of is the name of the
+// annotation.
 func named(name, of string) Key {
 	key := annotation(of)
 	key.Name = name

@@ -107,8 +107,8 @@ func pathType(t ir.MatchType) string {
 	return "Prefix"
 }
 
-// share replaces one route of the host with several routes. It removes route from the list of routes, and inserts the
-// routes in by at the same position.
+// The method share replaces one route of the host with several routes. It removes route from the list of routes, and
+// inserts the routes in by at the same position.
 func (m *mergeState) share(route *ir.Route, by []*ir.Route) {
 	i := slices.Index(m.Host.Routes, route)
 	m.Host.Routes = slices.Replace(m.Host.Routes, i, i+1, by...)

@@ -103,8 +103,8 @@ func (m *mergeState) reportForeignEntry(r *Contribution, c *ir.Certificate) {
 	m.problem(r, p)
 }
 
-// noRule returns the message for a host in spec.tls for which the namespace has no rule. ingress-nginx requires a rule,
-// too.
+// noRule returns the message for a host in spec.tls for which the namespace has no rule. The certificate is not used
+// for such a host, as in ingress-nginx.
 func noRule(r *Contribution, c *ir.Certificate) string {
 	if c.Automated {
 		return fmt.Sprintf(

@@ -8,7 +8,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
-// clientAuths determines the client certificate settings of the host. The Ingresses of the owner take precedence.
+// clientAuths determines the client certificate settings of the host. Ingresses in the namespace that owns the host
+// take precedence.
 func (m *mergeState) clientAuths() {
 	for _, own := range []bool{true, false} {
 		for r := range m.ofOwner(own) {

@@ -85,7 +85,7 @@ type Path struct {
 	ErrorPages *ir.ErrorPages
 	// Unlogged is true if requests for the path are not written to the access log.
 	Unlogged bool
-	// Tracing is nil if requests for the path are not traced.
+	// Tracing configures how requests for the path are traced. It is nil if they are not traced.
 	Tracing *ir.Tracing
 	// Regex is true if the path causes all paths of the same host and namespace to be matched as regular expressions.
 	Regex bool
@@ -113,9 +113,9 @@ func (c *Contribution) Rules(host string) bool {
 	return ok
 }
 
-// secures reports whether the object requires HTTPS for the host: the object has a rule for the host, and spec.tls or a
-// request for a certificate from an issuer applies to the host. The certificate does not have to exist: a host whose
-// Secret is missing should still use HTTPS.
+// The method secures reports whether the object requires HTTPS for the host: the object has a rule for the host, and
+// spec.tls or a request for a certificate from an issuer applies to the host. The certificate does not have to exist: a
+// host whose Secret is missing should still use HTTPS.
 func (c *Contribution) secures(host string) bool {
 	if !c.Rules(host) || host == "" {
 		return false

@@ -16,8 +16,8 @@ type Merged struct {
 	Host *ir.VirtualHost
 	// Owner is the namespace that owns the host. Only its objects can configure settings for the host as a whole.
 	Owner ownership.Owner
-	// Certificate is nil if no Ingress lists the host in spec.tls. Absent is true if the Secret of the certificate does
-	// not exist.
+	// Certificate is the certificate of the host. It is nil if no Ingress lists the host in spec.tls. Absent is true if
+	// the Secret of the certificate does not exist.
 	Certificate *ir.Certificate
 	Absent      bool
 	// Others is set only for wildcards. It maps namespaces that do not own the wildcard to their certificates for it.
@@ -134,8 +134,8 @@ func mains(all []*Contribution) (mains, canaries []*Contribution) {
 
 func older(a, b *Contribution) int { return snapshot.Older(a.Object, b.Object) }
 
-// elder returns the name of the Ingress origin for use in a message to the object r. If the Ingress takes precedence
-// because it is older than r, the name starts with "the older".
+// elder returns the name of the Ingress to which origin refers, for a message to the author of r. If the Ingress takes
+// precedence because it is older than r, the name starts with "the older".
 func (m *mergeState) elder(origin ir.Ref, r *Contribution) string {
 	if winner := m.resultOf(origin); winner != nil {
 		return snapshot.Elder(winner.Object, r.Object)

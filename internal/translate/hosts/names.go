@@ -80,7 +80,8 @@ func (m *mergeState) aliases(r *Contribution) {
 			continue
 		}
 		if strings.HasPrefix(alias, "*.") {
-			// As in nginx's server_name, a wildcard matches any number of labels.
+			// As in nginx's server_name, a wildcard alias matches any number of labels, so "*.example.com" becomes
+			// "**.example.com".
 			alias = "*" + alias
 		}
 		m.Names = append(m.Names, Name{Name: alias, Of: host, By: r.Object})
@@ -167,7 +168,7 @@ func (n *Named) addProblem(w *Name, p report.Problem) {
 	n.Problems[of] = append(n.Problems[of], p)
 }
 
-// give assigns the alias w to a host. The parameter to is the merge result of this host.
+// The method give assigns the alias w to a host. The parameter to is the merge result of this host.
 func (n *Named) give(w *Name, to *Merged) {
 	n.Namespace = w.By.GetNamespace()
 	if c := to.Certificate; c != nil && !c.Automated && w.Name[0] != '~' {
@@ -267,8 +268,8 @@ func isWide(name string) bool {
 	return suffix == domain
 }
 
-// others returns the hosts that get the requests for a name if the name is not an alias: the wildcard that covers it,
-// or "" for a regular expression.
+// The method others returns the hosts that get the requests for a name if the name is not an alias: the wildcard that
+// covers it, or "" for a regular expression.
 func (s *Naming) others(name string) []string {
 	if name[0] == '~' {
 		return []string{""}

@@ -60,9 +60,9 @@ func (m *mergeState) byText(a, b *ir.Route) int {
 	return cmp.Or(cmp.Compare(m.patterns.length(b), m.patterns.length(a)), cmp.Compare(b.Match.Path, a.Match.Path))
 }
 
-// among inserts the routes of one more namespace (more) into the sorted routes of other namespaces (all), and returns
-// the result. Both lists keep their order. A route is inserted after all routes that have at least as many literal
-// characters (see the function literal). Therefore, a regular expression takes requests from a path of another
+// The function among inserts the routes of one more namespace (more) into the sorted routes of other namespaces (all),
+// and returns the result. Both lists keep their order. A route is inserted after all routes that have at least as many
+// literal characters (see the function literal). Therefore, a regular expression takes requests from a path of another
 // namespace only if it has more literal characters than the path, even if the expression is longer.
 func among(all, more []*ir.Route) []*ir.Route {
 	says := make([]int, len(all))
@@ -82,8 +82,8 @@ func among(all, more []*ir.Route) []*ir.Route {
 	return append(joined, all[next:]...)
 }
 
-// literal returns the length of the prefix with which every path that match matches must start. For a regular
-// expression, this is its literal prefix, which may be empty. For other paths, the result is at least 1.
+// literal returns the length of the literal text with which all matching paths start. For a regular expression, this is
+// its literal prefix, which may be empty. For other paths, the result is at least 1.
 func literal(match ir.PathMatch) int {
 	if match.Type != ir.MatchRegex {
 		return max(prefixLength(&ir.Route{Match: ir.Match{PathMatch: match}}), 1)

@@ -60,18 +60,18 @@ func (s *HostContext) solves(r *Contribution, p *Path) bool {
 	return !p.Regex && !p.Last && s.Policy.Solves(r.namespace(), p.Match)
 }
 
-// serves reports whether the policy allows the object to serve its paths on the host.
+// The method serves reports whether the policy allows the object to serve its paths on the host.
 func (m *mergeState) serves(r *Contribution) bool {
 	return m.around.Policy.Serves(m.Host.Host, m.Owner, r.namespace())
 }
 
-// admits reports whether the object may serve the path p on the host. A path for ACME challenges may be allowed even if
-// other paths are not.
+// The method admits reports whether the object may serve the path p on the host. A path for ACME challenges may be
+// allowed even if other paths are not.
 func (m *mergeState) admits(r *Contribution, p *Path) bool {
 	return m.serves(r) || m.around.solves(r, p)
 }
 
-// known reports whether the host is served: the policy allows at least one path or default backend on it.
+// The method known reports whether the host is served: the policy allows at least one path or default backend on it.
 func (m *mergeState) known() bool {
 	host := m.Host.Host
 	return host == "" && slices.ContainsFunc(m.fallbacks, m.serves) ||

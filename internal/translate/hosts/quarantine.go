@@ -11,11 +11,11 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// MergeIsolatingPanics works like Merge, but isolates Ingresses that make Merge panic. If Merge panics,
-// MergeIsolatingPanics sorts the Ingresses, canaries first, then by age. It searches for the shortest part of this
-// list, from the start, for which Merge panics. The last Ingress of this part gets a problem, and its paths return 503
-// on this host, because they may protect a path of another Ingress. This is repeated while Merge panics. An Ingress
-// that is found a second time is ignored on this host. All other Ingresses are served normally.
+// MergeIsolatingPanics works like Merge, but isolates Ingresses that make Merge panic. If Merge panics, it sorts the
+// Ingresses, canaries first, then by age, and searches for the shortest prefix of this list for which Merge panics. The
+// last Ingress of the prefix gets a problem, and its paths return 503 on this host, because they may protect a path of
+// another Ingress. This is repeated while Merge panics. An Ingress that is found a second time is ignored on this host.
+// All other Ingresses are served normally.
 //
 // The result depends only on the current objects, not on the previous state of the host, so all replicas serve the same
 // configuration.
@@ -60,7 +60,7 @@ func canariesFirst(a, b *Contribution) int {
 	return cmp.Or(compareBool(b.Canary != nil, a.Canary != nil), older(a, b))
 }
 
-// try calls m. If m panics, try returns the panic as fault. Otherwise fault is nil.
+// The method try calls m. If m panics, try returns the panic as fault. Otherwise fault is nil.
 func (m merge) try(host string, results, fallbacks []*Contribution) (merged *Merged, fault *panics.Panic) {
 	fault = panics.Try(func() { merged = m(host, results, fallbacks) })
 	return merged, fault
@@ -75,10 +75,10 @@ type quarantine struct {
 	stands map[*Contribution]bool
 }
 
-// isolate searches for the shortest list, from the start of results, for which merge panics, and replaces the last
-// object of this list with an object whose paths return 503. If merge does not panic for results alone, isolate
-// searches fallbacks in the same way. If the object that it finds is already such a replacement, isolate removes it.
-// The caller must have checked that merge panics for the complete lists.
+// isolate searches for the shortest prefix of the list results for which merge panics. It replaces the last object of
+// this prefix with an object whose paths return 503. If merge does not panic for results alone, isolate searches
+// fallbacks in the same way. If the object that it finds is already such a replacement, isolate removes it. The caller
+// must have checked that merge panics for the complete lists.
 func (q *quarantine) isolate(merge merge, results, fallbacks *[]*Contribution) {
 	list := results
 	upTo := func(i int) *panics.Panic {

@@ -26,8 +26,8 @@ func (r *reading) backend(b *networkingv1.IngressBackend, field string, passed b
 	return r.find(b, field, without)
 }
 
-// find returns the backend to which b refers, and reports problems with it. without describes, for the message, what
-// happens to requests if the Service or port is missing.
+// The method find returns the backend to which b refers, and reports problems with it. without describes, for the
+// message, what happens to requests if the Service or port is missing.
 func (r *reading) find(b *networkingv1.IngressBackend, field, without string) *ir.Backend {
 	switch {
 	case b.Resource != nil:

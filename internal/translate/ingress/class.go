@@ -26,7 +26,7 @@ const (
 	classField = "spec.ingressClassName"
 )
 
-// selected reports whether the namespace of the Ingress matches the administrator's namespace selector.
+// The method selected reports whether the namespace of the Ingress matches the administrator's namespace selector.
 func (r *reading) selected() bool {
 	o, namespace := r.options, r.Object.Namespace
 	if o.Namespaces == nil {
@@ -50,10 +50,11 @@ func (r *reading) selected() bool {
 	return true
 }
 
-// ours reports whether this controller has to serve the Ingress. If the Ingress has both spec.ingressClassName and the
-// annotation kubernetes.io/ingress.class, the field takes precedence. The Kubernetes documentation says the opposite,
-// but ingress-nginx does the same, and a cluster that migrates from it must serve the same Ingresses as before. Such an
-// Ingress gets a warning. Only old Ingresses can have both, because the API server rejects new ones.
+// The method ours reports whether this controller has to serve the Ingress. If the Ingress has both
+// spec.ingressClassName and the annotation kubernetes.io/ingress.class, the field takes precedence. The Kubernetes
+// documentation says the opposite, but ingress-nginx does the same, and a cluster that migrates from it must serve the
+// same Ingresses as before. Such an Ingress gets a warning. Only old Ingresses can have both, because the API server
+// rejects new ones.
 func (r *reading) ours(o Options) bool {
 	// Any IngressClass can decide whether the Ingress is served, so the Ingress depends on all IngressClasses.
 	r.depend(ir.Ref{Kind: kinds.IngressClass})
@@ -111,9 +112,10 @@ func (r *reading) annotated(o Options, class string) bool {
 	return false
 }
 
-// named reports whether a class belongs to this controller. This is the case if its IngressClass has the name of this
-// controller in spec.controller. A class named ClassName also belongs to it if ClassByName is set, if the controller
-// may not read IngressClasses, or if a folder of manifests contains no such IngressClass.
+// The method named reports whether a class belongs to this controller. This is the case if its IngressClass has the
+// name of this controller in spec.controller. A class with the name in the option ClassName also belongs to this
+// controller if ClassByName is set, if the controller may not read IngressClasses, or if a folder of manifests contains
+// no such IngressClass.
 func (r *reading) named(o Options, name string) bool {
 	object, ok := snapshot.Of[*networkingv1.IngressClass](r.snapshot).Get("", name)
 	unread := !ok && r.snapshot.Denied(ir.Ref{Kind: kinds.IngressClass})
@@ -149,8 +151,8 @@ func (r *reading) notServed(o Options, reason report.Reason, field, message stri
 	}
 }
 
-// instead returns the advice for an Ingress whose class does not exist: which classes to use instead, or to create the
-// class.
+// The method instead returns the advice for an Ingress whose class does not exist: which classes to use instead, or to
+// create the class.
 func (r *reading) instead(o Options, name string) string {
 	const create, most = "create it", 5
 	all := r.classes(o, "")

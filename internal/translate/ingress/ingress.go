@@ -347,7 +347,7 @@ func (r *reading) defaultBackend() {
 	}
 }
 
-// rewrites reports whether a filter comes from the annotation rewrite-target.
+// The function rewrites reports whether a filter comes from the annotation rewrite-target.
 func rewrites(f ir.Filter) bool {
 	switch f.(type) {
 	case ir.URLRewrite, ir.RewriteRedirect:

@@ -56,8 +56,8 @@ func (r *reading) overruled(by string) {
 	}
 }
 
-// ask requests a certificate from an issuer for a host in spec.tls. It does nothing if the host already has a
-// certificate.
+// The method ask requests a certificate from an issuer for a host in spec.tls. It does nothing if the host already has
+// a certificate.
 func (r *reading) ask(host, field string) {
 	if _, has := r.Certificates[host]; has {
 		return
@@ -131,8 +131,8 @@ func (o *Issuance) Refuse(host string) (report.Reason, string) {
 // use.
 var notPublic = []string{".localhost", ".local", ".internal", ".home.arpa", ".test", ".example", ".invalid", ".onion"}
 
-// public reports whether a public certificate authority may issue a certificate for a name, or for the wildcard below
-// it.
+// The function public reports whether a public certificate authority may issue a certificate for a name, or for the
+// wildcard below it.
 func public(name string) bool {
 	dot := strings.LastIndexByte(name, '.')
 	ends := func(suffix string) bool { return strings.HasSuffix("."+name, suffix) }

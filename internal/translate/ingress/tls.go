@@ -231,7 +231,7 @@ func (r *reading) users() {
 	}
 	switch {
 	case bad:
-		// The problem has already been reported.
+		// The problem with the annotation has already been reported.
 		r.annotations.Closed = true
 	case text == "":
 		r.closeFor("auth-type", report.InvalidAnnotation,

@@ -16,8 +16,8 @@ type rule struct {
 	block bool
 }
 
-// harmless maps the names of directives to rules. A directive is harmless if it does not decide whether a request is
-// accepted, and does not change what a backend receives. All directives that are not in the map may restrict access.
+// harmless is a map from names of directives to rules. A directive is harmless if it does not decide whether a request
+// is accepted, and does not change what a backend receives. All directives that are not in the map may restrict access.
 var harmless = map[string]rule{
 	"proxy_set_header": {args: forwardedHeader}, "grpc_set_header": {args: forwardedHeader},
 	"map": {block: true}, "map_hash_bucket_size": {}, "map_hash_max_size": {},
@@ -69,7 +69,7 @@ func forwardedHeader(args []string) bool {
 	return strings.HasPrefix(name, "x-forwarded-")
 }
 
-// instead maps directives to advice on how to replace them.
+// instead is a map from directives to advice on how to replace them.
 var instead = map[string]string{
 	"allow":                "use the annotation allowlist-source-range",
 	"deny":                 "use the annotation denylist-source-range or allowlist-source-range",

@@ -135,8 +135,8 @@ func readPort(text string) (uint16, bool) {
 	return uint16(number), err == nil && number != 0
 }
 
-// named reports whether the arguments are valid names of a namespace, a Service and a port. The API server does not
-// check the values of a ConfigMap. An invalid name could result in the ID of another backend.
+// The function named reports whether the arguments are valid names of a namespace, a Service and a port. The API server
+// does not check the values of a ConfigMap. An invalid name could result in the ID of another backend.
 func named(namespace, service, port string) bool {
 	return len(validation.IsDNS1123Label(namespace)) == 0 && len(validation.IsDNS1123Subdomain(service)) == 0 &&
 		len(validation.IsDNS1123Label(port)) == 0

@@ -117,8 +117,8 @@ func older(a, b *corev1.Service) int {
 	)
 }
 
-// selected reports whether Services of a namespace may open ports, because the namespace matches the namespace
-// selector.
+// The method selected reports whether Services of a namespace may open ports, because the namespace matches the
+// namespace selector.
 func (r *reading) selected(namespace string) bool {
 	o := &r.options.Services
 	if o.Selector == nil {
@@ -168,8 +168,8 @@ func tooManyPorts(namespace string, at place, most int) *report.Problem {
 		namespace, most)}
 }
 
-// say adds a problem to the verdict of the Service, which is its reported status. It does nothing if the verdict
-// already contains the problem.
+// The method say adds a problem to the verdict of the Service, which is its reported status. It does nothing if the
+// verdict already contains the problem.
 func (s *service) say(p *report.Problem) {
 	if !slices.Contains(s.verdict.Problems, *p) {
 		s.verdict.Problems = append(s.verdict.Problems, *p)

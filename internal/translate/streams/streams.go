@@ -133,7 +133,7 @@ type wish struct {
 	// service is the Service to which the port forwards. target is the number or the name of the Service port.
 	service ir.Ref
 	target  string
-	// field is the field of the object that defines the port.
+	// field is the path of the field that defines the port, within its object.
 	field string
 	// acceptProxy and sendProxy are set if a ConfigMap entry enables the PROXY protocol for clients and for the
 	// backend, respectively.
@@ -141,8 +141,8 @@ type wish struct {
 	sendProxy   ir.ProxyVersion
 }
 
-// take records an object as the owner of the port in w. If the port already has an owner, or belongs to the controller
-// itself, take returns a problem instead.
+// The method take records an object as the owner of the port in w. If the port already has an owner, or belongs to the
+// controller itself, take returns a problem instead.
 func (r *reading) take(w *wish, of ir.Ref) *report.Problem {
 	for _, p := range r.options.Reserved {
 		if p.Protocol == w.protocol && p.Port == w.port {
