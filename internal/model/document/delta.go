@@ -6,8 +6,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// Delta holds the changes from one live configuration to another. Its maps contain the new and changed entries. A
-// removed entry has the value nil.
+// Delta holds the changes from one live configuration to another. Each map contains only the new, changed and removed
+// objects, with the same keys as in Live. The value of a removed object is nil.
 type Delta struct {
 	Hosts        map[string]*Host
 	Backends     map[string]*Backend
@@ -43,8 +43,8 @@ func Diff(from, to *Live) *Delta {
 	}
 }
 
-// DiffHosts returns the changes from the hosts of one listener group to the hosts of another. A removed host has the
-// value nil. A nil group has no hosts.
+// DiffHosts returns the new, changed and removed hosts between two versions of a listener group, keyed by host name.
+// The value of a removed host is nil. A nil group has no hosts.
 func DiffHosts(from, to *ListenerGroup) map[string]*Host {
 	if from == nil {
 		from = &ListenerGroup{}

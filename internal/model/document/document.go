@@ -43,8 +43,8 @@ type ListenerGroup struct {
 
 // Host is one virtual host.
 type Host struct {
-	// AliasOf is the host whose routes and policies also serve this host. It is set only if this host is an alias. The
-	// fields below are then empty, except AliasBy and AliasSince. The key of an alias in the map of hosts may be a
+	// AliasOf is set only if this host is an alias: it is the host whose routes and policies the alias uses. All other
+	// fields of an alias except AliasBy and AliasSince are empty. The key of an alias in the map of hosts may be a
 	// regular expression with the prefix "~".
 	AliasOf string `json:"alias_of,omitempty"`
 	// AliasBy is the object, as "Kind/namespace/name", that defines the alias if the alias is a regular expression.
@@ -52,10 +52,10 @@ type Host struct {
 	// name, the alias of the oldest object is used.
 	AliasBy    string `json:"alias_by,omitempty"`
 	AliasSince int64  `json:"alias_since,omitempty"`
-	// TLS is nil for a host that uses the global TLS policy.
+	// TLS is the TLS policy of the host. It is nil if the host uses the global TLS policy.
 	TLS *ir.TLSPolicy `json:"tls,omitempty"`
-	// Routes are tried in this order: an exact path, then the longest prefix, then the regexes in list order. However,
-	// a regex that is listed before the matching exact path or prefix is tried before it.
+	// Routes are tried in this order: the exact path, then the longest prefix, then the regexes in list order. But a
+	// regex that comes before the matching exact path or prefix in the list is tried before that path.
 	Routes []*Route `json:"routes"`
 	// ClientAuth configures client certificates (mTLS). If it is nil, clients are not asked for a certificate.
 	ClientAuth *ir.ClientAuth `json:"client_auth,omitempty"`
@@ -127,8 +127,8 @@ type Destination struct {
 	// TLS configures TLS connections to the endpoints of the backend. If it is nil, these connections use no client
 	// certificate, and the certificates of the endpoints are not verified.
 	TLS *ir.BackendTLS `json:"tls,omitempty"`
-	// Users lists the Secrets with user names and passwords that the basic authentication handlers in Chain use. They
-	// are repeated here so that these Secrets are watched.
+	// Users lists the Secrets with user names and passwords that the basic authentication handlers in Chain use. The
+	// list exists so that these Secrets can be found without parsing Chain.
 	Users []ir.Users `json:"users,omitempty"`
 	// Access is a digest of the parts of Chain that restrict access to the backend. It is empty if access is not
 	// restricted. If Access changes, the open streams of the route are ended, because their clients may no longer be
@@ -159,13 +159,14 @@ type Backend struct {
 type Port struct {
 	// Server is the JSON configuration of a caddy-l4 server.
 	Server json.RawMessage `json:"server"`
-	// StreamBackends are the backends to which the last handler of Server forwards connections. Server contains them,
-	// too; they are repeated here so that other code does not have to parse Server.
+	// StreamBackends are the backends to which the last handler of Server forwards connections. They are copied from
+	// Server, so that they can be found without parsing it.
 	StreamBackends
 	// BackendTLS is the TLS configuration of the last handler of Server, for its connections to the endpoints. It is
-	// repeated here so that its Secret is watched.
+	// copied from Server, so that its Secret can be found without parsing Server.
 	BackendTLS *ir.BackendTLS `json:"backend_tls,omitempty"`
-	// TLS is the source of the certificate if Server terminates TLS. It is repeated here so that its Secret is watched.
+	// TLS is the source of the certificate if Server terminates TLS. It is copied from Server, so that its Secret can
+	// be found without parsing Server.
 	TLS *ir.StreamTLS `json:"tls,omitempty"`
 	// Origin is the object that defines the port. In JSON it is "Kind/namespace/name".
 	Origin ir.Ref `json:"origin,omitzero"`

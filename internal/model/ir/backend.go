@@ -51,8 +51,8 @@ type LoadBalancing struct {
 	// UseVirtualAddress sends all requests to the cluster IP of the Service, which then chooses the endpoint: see
 	// Backend.VirtualAddress.
 	UseVirtualAddress bool `json:"-"`
-	// SlowStart is the duration over which the share of requests that a new endpoint gets increases to its full size.
-	// With zero, a new endpoint gets its full share at once.
+	// SlowStart is the time during which the share of requests for a new endpoint increases to a full share. Zero means
+	// that a new endpoint gets its full share at once.
 	SlowStart time.Duration `json:"slow_start,omitempty"`
 	// EjectAfter is the number of consecutive failures after which an endpoint is skipped for a while. Zero means 3. A
 	// negative value disables ejection.

@@ -120,8 +120,8 @@ type Forwarding struct {
 	// Index is the file name that is appended to a path that ends with a slash. Only FastCGI uses it.
 	Index string `json:"index,omitempty"`
 	// TLS configures TLS connections to endpoints. If it is nil, these connections use no client certificate, and the
-	// certificates of the endpoints are not verified. TLS is left out of the JSON configuration of the handler:
-	// document.Destination contains it instead, so that its Secret is watched.
+	// certificates of the endpoints are not verified. The JSON configuration of the handler does not contain TLS: it is
+	// in document.Destination, so that its Secret can be found without parsing the handler chain.
 	TLS *BackendTLS `json:"-"`
 }
 

@@ -16,7 +16,7 @@ type HSTS struct {
 // defaultMaxAge is the default of ingress-nginx's hsts-max-age, in seconds.
 const defaultMaxAge = 31536000
 
-// Header returns the value of the header. It returns "" if HSTS is off.
+// Header returns the value of the Strict-Transport-Security header, or "" if HSTS is off.
 func (h HSTS) Header() string {
 	if h.Off {
 		return ""

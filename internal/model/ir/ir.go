@@ -22,7 +22,7 @@ type Config struct {
 	Backends []*Backend
 	// StreamRoutes are the routes of TCP and UDP ports, sorted by protocol and port.
 	StreamRoutes []*StreamRoute
-	// Certificates are sorted by host name.
+	// Certificates lists the certificates of all hosts, sorted by host name.
 	Certificates []*Certificate
 	// DefaultCertificate is used for server names that match no entry of Certificates. If it is nil, a self-signed
 	// certificate is used.
@@ -39,7 +39,7 @@ type ListenerGroup struct {
 	// Origin is the object that defines the group.
 	Origin    Origin
 	Listeners []Listener
-	// VirtualHosts are sorted by host name.
+	// VirtualHosts lists the virtual hosts of the group, sorted by host name.
 	VirtualHosts []*VirtualHost
 }
 
@@ -91,23 +91,23 @@ type VirtualHost struct {
 	// serves requests whose host matches no other virtual host. The wildcard "*.example.com" matches names with one
 	// more label, and "**.example.com" names with one or more labels.
 	Host string
-	// AliasOf is the host whose routes and policies also serve this host. It is set only if Host is an alias. The
-	// fields below are then empty, except AliasBy and AliasSince. An alias may be a regular expression with the prefix
-	// "~", which may match any part of a requested name. It is used only for names that match no other host.
+	// AliasOf is set only if Host is an alias: it is the host whose routes and policies the alias uses. All other
+	// fields of an alias except Host, AliasBy and AliasSince are empty. An alias may be a regular expression with the
+	// prefix "~", which may match any part of a requested name. It is used only for names that match no other host.
 	AliasOf string
 	// AliasBy is the object that defines the alias if the alias is a regular expression. AliasSince is the creation
 	// time of that object, in seconds since 1970. If several regular expressions match a name, the alias of the oldest
 	// object is used.
 	AliasBy    Ref
 	AliasSince int64
-	// TLS is nil for a host that uses the TLS policy of Global.
+	// TLS is the TLS policy of the host. It is nil if the host uses the TLS policy of Global.
 	TLS *TLSPolicy
-	// TLSOrigin is the object that defines the cipher suites in TLS, as "Kind/namespace/name".
+	// TLSOrigin is the object, as "Kind/namespace/name", that defines the cipher suites in the field TLS.
 	TLSOrigin string
 	// Routes are in the order in which they are tried. The first matching route serves the request. Among routes with
 	// the same path, the routes with conditions come first.
 	Routes []*Route
-	// ClientAuth is nil for a host that does not request client certificates.
+	// ClientAuth configures client certificates (mTLS). It is nil if the host does not request client certificates.
 	ClientAuth *ClientAuth
 	// Passthrough is the route for TLS passthrough: TLS connections for the host are forwarded to its backend, which
 	// terminates TLS. No other field applies to these connections. Passthrough is nil if TLS is terminated here.
@@ -141,7 +141,7 @@ type WeightedBackend struct {
 	Weight int
 	// If Fallback is set, this backend also gets the requests of the other backends while they have no endpoints.
 	Fallback bool
-	// Filters are applied after the filters of the route.
+	// Filters process the requests that go to this backend, after the filters of the route.
 	Filters []Filter
 }
 
@@ -168,12 +168,12 @@ type Certificate struct {
 	// SecondSecret is a second Secret with a certificate for the same host, so that a host can have both an ECDSA and
 	// an RSA key. It is empty for most hosts.
 	SecondSecret Name `json:"second_secret,omitzero"`
-	// Automated is set if an issuer provides the certificate. In this case the Ingress has no Secret.
+	// Automated is set if an issuer provides the certificate. Secret and SecondSecret are then empty.
 	Automated bool   `json:"automated,omitempty"`
 	Origin    Origin `json:"origin,omitzero"`
 }
 
-// Origin is the object that defines a part of the configuration. It is used in reports on objects, logs and metrics.
+// Origin is the object that defines a part of the configuration. Logs, metrics and the reports on objects mention it.
 type Origin = Ref
 
 // Ref identifies one Kubernetes object.

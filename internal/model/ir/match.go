@@ -3,8 +3,8 @@ package ir
 // A Match selects the requests of a route. Both the path and the conditions must match.
 type Match struct {
 	PathMatch
-	// Conditions is nil if only the path must match. Among the routes for the same path, routes with conditions are
-	// tried before a route without conditions.
+	// Conditions contains the conditions besides the path. It is nil if there are no such conditions. Among the routes
+	// for the same path, routes with conditions are tried before a route without conditions.
 	Conditions *Conditions
 }
 
@@ -37,7 +37,7 @@ type Conditions struct {
 	Headers []ValueMatch `json:"headers,omitempty"`
 	Query   []ValueMatch `json:"query,omitempty"`
 	Cookies []ValueMatch `json:"cookies,omitempty"`
-	// Session requires a session cookie that belongs to the first backend of the route.
+	// Session matches requests with a session cookie that was set for the first backend of the route.
 	Session bool `json:"session,omitempty"`
 }
 

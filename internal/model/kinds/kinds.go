@@ -73,7 +73,7 @@ type Kind struct {
 	// If ListsAnnotated is set, a snapshot maintains an index of the objects of this kind that have an annotation with
 	// the prefix OwnPrefix.
 	ListsAnnotated bool
-	// New returns an empty object. NewList returns an empty list.
+	// New returns an empty object of this kind. NewList returns an empty list of such objects.
 	New     func() Object
 	NewList func() runtime.Object
 	// Trim removes the fields that the controller does not read. It does not write to an object that is already
@@ -151,7 +151,7 @@ var All = []Kind{
 	},
 }
 
-// Of looks up the entry of All for the type of an object. It returns nil if All does not contain the type. The object
+// Of returns the element of All for the type of an object. It returns nil if All does not contain the type. The object
 // may be a nil pointer.
 func Of(o Object) *Kind { return byType[reflect.TypeOf(o)] }
 
@@ -188,7 +188,8 @@ func (k Kind) Named(namespace, name string) Object {
 	return o
 }
 
-// ByName returns the entry of All with the given name, such as Secret. It returns false if there is no such entry.
+// ByName returns the element of All whose field Name is the given name, such as "Secret". It returns false if there is
+// no such element.
 func ByName(name string) (Kind, bool) {
 	for _, k := range All {
 		if k.Name == name {

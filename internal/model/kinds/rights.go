@@ -38,8 +38,8 @@ const storageCopy = "storage_copy"
 // right is one RBAC rule.
 type right struct {
 	place place
-	// part is the Caddyfile option that needs this RBAC rule, or the constant always if the rule is needed with any
-	// options.
+	// part is the Caddyfile option that needs this RBAC rule, or the constant always if the rule is needed whatever the
+	// options are.
 	part      string
 	group     string
 	resources []string
@@ -125,8 +125,8 @@ func reading(at place, part string, verbs []string, resource func(Kind) (name st
 	return all
 }
 
-// rightsOf returns the RBAC rules of the set with the given size. In the set cluster, the ClusterRole contains the
-// rules for watched namespaces, and the rules that are only necessary without a ClusterRole are left out.
+// rightsOf returns the RBAC rules for an installation of the given size. If the size is cluster, the ClusterRole also
+// contains the rules for watched namespaces, and the rules that are only necessary without a ClusterRole are left out.
 func rightsOf(size string) []right {
 	all := rights()
 	if size != cluster {

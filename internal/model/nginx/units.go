@@ -35,7 +35,8 @@ func Time(text string) (time.Duration, error) {
 	}
 }
 
-// Timeout parses a time in Go's or nginx's format, such as 1m30s. It must be greater than 0.
+// Timeout parses a time in Go's or nginx's format, such as 1m30s. It returns an error unless the time is greater than
+// 0.
 func Timeout(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil {
@@ -76,8 +77,8 @@ func Seconds(minimum int) func(string) (time.Duration, error) {
 	}
 }
 
-// AreSeconds returns a phrase for messages. It describes the values that are accepted by the parser from
-// Seconds(minimum).
+// AreSeconds returns a description of the values that the parser from Seconds(minimum) accepts, for messages and
+// documentation.
 func AreSeconds(minimum int) string {
 	return fmt.Sprintf("a number of seconds from %d to %d", minimum, MaxSeconds)
 }

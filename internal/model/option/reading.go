@@ -25,8 +25,8 @@ type acceptedOption[S any] struct {
 	field string
 }
 
-// Read parses the value of the option row. field is the path of this value in the object. An invalid value is ignored
-// and reported as a problem.
+// Read parses a value of the option that row describes. field is the path of this value in the object. An invalid value
+// is ignored and reported as a problem.
 func (r *Reading[S]) Read(row *Row[S, string], value, field string) {
 	if row.Ignored != "" {
 		return

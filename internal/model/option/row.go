@@ -29,9 +29,8 @@ type Row[S, V any] struct {
 	Doc, Values, Example, Default string
 	Scope                         Scope
 	Risk                          Risk
-	// Ignored is the reason why the option has no effect in this controller, whatever its value. Using the option is
-	// not an error. In such a row, only Name and Risk are set besides Ignored. It is empty for options that have an
-	// effect.
+	// Ignored is the reason why the option has no effect in this controller, whatever its value. It is empty for all
+	// other options. Using an ignored option is not an error. Its row contains only Name, Risk and Ignored.
 	Ignored string
 
 	// Parse parses a value and changes the settings. Its errors are written for the author of the value. If it returns
@@ -43,8 +42,8 @@ type Row[S, V any] struct {
 	// Lines allows a value of any length and with several lines.
 	Lines bool
 	// OnError, if not nil, is called if the value is invalid. It rejects the requests that the option would have
-	// restricted. Meanwhile is appended to the error message and describes the behavior until the value is fixed. It is
-	// empty if an invalid value simply has no effect.
+	// restricted. Meanwhile describes the behavior until the value is fixed, and is appended to the error message.
+	// Meanwhile is empty if an invalid value simply has no effect.
 	OnError   func(*S)
 	Meanwhile string
 	// Check is called after all options are read. It returns a message if the option has no effect or an unexpected
@@ -118,5 +117,5 @@ func Unless(holds bool, message string) string {
 	return message
 }
 
-// Anchor returns the URL fragment of the row's heading, without "#".
+// Anchor returns the anchor of the option in the documentation: the URL fragment without "#".
 func (r *Row[S, V]) Anchor() string { return strings.NewReplacer(".", "", "/", "").Replace(r.Name) }

@@ -92,7 +92,8 @@ type search struct {
 
 var searches = pools.New[search]("pattern: search", nil, nil).Poison((*search).poison)
 
-// poison overwrites the memory of a search with the number of an instruction that no program contains.
+// poison overwrites the memory of a search with the number of an instruction that no program contains. Builds that
+// check the ownership of pooled values call it when a search is released.
 func (s *search) poison() {
 	for _, of := range [...][]uint32{s.now.sparse, s.now.dense, s.next.sparse, s.next.dense, s.stack} {
 		of = of[:cap(of)]
@@ -179,8 +180,8 @@ func (s *search) step(p *syntax.Prog, here rune, next context, left *int) bool {
 	return false
 }
 
-// takes reports whether an instruction matches a character. It returns false for instructions that do not match
-// characters.
+// The function takes reports whether an instruction matches the character r. It returns false for instructions that do
+// not match characters.
 func takes(i *syntax.Inst, r rune) bool {
 	switch i.Op {
 	case syntax.InstRune1:

@@ -25,8 +25,8 @@ type claim struct {
 func (c *claim) ended() bool { return c.over }
 func (c *claim) end()        { c.over = true }
 
-// owners identifies the current owner of a pooled value: the handle whose claim has the same generation. Releasing the
-// value starts the next generation.
+// owners contains the generation of a pooled value, a number that every release increments. The value is owned by the
+// handle whose claim has the same generation.
 type owners struct {
 	generation atomic.Uint64
 	// last is the call stack of the last release. mu guards it.
@@ -50,7 +50,7 @@ func (o *owners) released(c claim) bool {
 	return true
 }
 
-// panicOf panics with the name of the pool and the stack of the last release.
+// panicOf panics with a message that contains the name of the pool, the fault, and the call stack of the last release.
 func (o *owners) panicOf(name, fault string) {
 	o.mu.Lock()
 	stack := slices.Clone(o.last[:])

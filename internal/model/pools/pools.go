@@ -73,8 +73,8 @@ func (p *Pool[T]) Get() (h Handle[T]) {
 	return
 }
 
-// inspect checks a value before Get returns it: it panics if the value was modified after its release. It returns the
-// claim of the next owner, which identifies the period until the next Release.
+// inspect panics if the value was modified after its release. Otherwise it returns the claim for the handle that is
+// about to own the value.
 func (p *Pool[T]) inspect(i *item[T]) claim {
 	if p.intact != nil && !p.intact(&i.value) {
 		i.panicOf(p.name, "was written to after its release")

@@ -54,7 +54,7 @@ func (p Parent) equal(other Parent) bool {
 }
 
 // joinParents merges two lists of parents, and the conditions of each parent. If both lists contain a condition of the
-// same type for a parent, the condition in the list more is used.
+// same type for a parent, the result contains the condition from the second list (more).
 func joinParents(list, more []Parent) []Parent {
 	if len(more) == 0 {
 		return list

@@ -27,7 +27,8 @@ const (
 	Info Severity = "info"
 )
 
-// Reason is a machine-readable reason: the reason of the Event, and a field of /k8singress/objects.
+// Reason is the machine-readable reason for a problem. It is the reason of the Event, and a field of
+// /k8singress/objects.
 type Reason string
 
 // The reasons of problems.
@@ -102,7 +103,7 @@ type Problem struct {
 	Message string `json:"message"`
 }
 
-// Verdict is the result for one object: its problems, and its conditions for each parent.
+// Verdict is the result of translating and applying one object: its problems, and its conditions for each parent.
 type Verdict struct {
 	Object ir.Ref
 	// Parents lists the parents of the object that belong to this controller: the IngressClass of an Ingress, or the

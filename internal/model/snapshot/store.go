@@ -115,8 +115,8 @@ func (s *Store) Get(object kinds.Object) kinds.Object {
 // call Take.
 func (s *Store) Changed() <-chan struct{} { return s.wake }
 
-// Wake makes the channel of Changed receive a value although no object has changed. A source calls it if something else
-// has changed.
+// Wake sends a value to the channel that Changed returns, although no object has changed. The code that fills the store
+// calls it if something other than an object has changed, such as the problems in a folder of manifests.
 func (s *Store) Wake() {
 	select {
 	case s.wake <- struct{}{}:
@@ -151,8 +151,8 @@ func (s *Store) table(object kinds.Object) *table {
 	return s.tables[row.Name]
 }
 
-// record lists an object as changed, under the name of its owner if the kind has owners. It does nothing if object is
-// nil.
+// The method record lists an object as changed, under the name of its owner if the kind has owners. It does nothing if
+// object is nil.
 func (s *Store) record(t *table, object kinds.Object) {
 	if object == nil {
 		return

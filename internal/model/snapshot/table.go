@@ -90,7 +90,7 @@ func (t *table) get(o kinds.Object) kinds.Object {
 	return old
 }
 
-// set adds o and returns the object that it replaces, or nil.
+// The method set adds o and returns the object that it replaces, or nil.
 func (t *table) set(o kinds.Object) kinds.Object {
 	t.stale = true
 	old, _ := t.all.Set(t.key(o), o)
@@ -126,8 +126,8 @@ func (t *table) indexKey(o kinds.Object) string {
 	return ""
 }
 
-// same reports whether two versions of an object are equal. It ignores the fields whose changes do not matter, see
-// meaning.
+// The method same reports whether two versions of an object are equal except for the fields whose changes are ignored
+// (see the method meaning).
 func (t *table) same(a, b kinds.Object) bool {
 	return kinds.SameVersion(a, b) || equality.Semantic.DeepEqual(t.meaning(a), t.meaning(b))
 }
