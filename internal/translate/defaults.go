@@ -171,8 +171,8 @@ func (d *defaults) class(s *snapshot.Snapshot, class *networkingv1.IngressClass,
 	d.ingress.Classes[class.Name] = ingress.Class{ConfigMap: ref, Defaults: settings}
 }
 
-// closed is called if the parameters of an IngressClass cannot be read. Because they may restrict access, it makes all
-// requests for Ingresses of the class get 503.
+// The method closed is called if the parameters of an IngressClass cannot be read. Because they may restrict access, it
+// makes all requests for Ingresses of the class get 503.
 func (d *defaults) closed(class string, of ir.Ref) {
 	settings := d.ingress.Defaults
 	settings.Closed = true

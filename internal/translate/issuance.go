@@ -22,9 +22,9 @@ type issuance struct {
 	// queues maps namespaces to the certificate requests of their hosts, sorted by precedence. The first requests are
 	// accepted until the limit for the namespace is reached.
 	queues map[string][]*certificateRequest
-	// below maps each wildcard to the hosts that may use the certificate of the wildcard. Hosts that are listed in
-	// spec.tls are not included. answers maps each wildcard to its certificate. Wildcards without a certificate are not
-	// included.
+	// The field below maps each wildcard to the hosts that may use the certificate of the wildcard. Hosts that are
+	// listed in spec.tls are not included. The field answers maps each wildcard to its certificate. Wildcards without a
+	// certificate are not included.
 	below   map[string]set[string]
 	answers map[string]*answer
 }
@@ -88,8 +88,8 @@ func (n *issuance) problems(hosts []string, of ir.Ref, quota int) []report.Probl
 	})
 }
 
-// issue updates the certificate requests of the hosts that changed. It starts with wildcards, because other hosts may
-// use their certificates.
+// The method issue updates the certificate requests of the hosts that changed. It starts with wildcards, because other
+// hosts may use their certificates.
 func (t *Translator) issue(c *change, s *snapshot.Snapshot) {
 	var wildcards []string
 	for host := range c.hosts {

@@ -14,8 +14,8 @@ import (
 
 // names tracks which aliases hosts request, and which host gets each alias.
 type names struct {
-	// wanted maps each alias to the hosts that request the alias. given maps each alias to the host that gets it, as
-	// decided by hosts.Naming.Resolve.
+	// The field wanted maps each alias to the hosts that request the alias. The field given maps each alias to the host
+	// that gets it, as decided by hosts.Naming.Resolve.
 	wanted map[string]set[string]
 	given  map[string]*hosts.Named
 	// touched contains the aliases for which Resolve must be called again.

@@ -38,8 +38,8 @@ type Translator struct {
 	ofHost    groups[string]
 	fallbacks set[ir.Ref]
 	merged    map[string]*hosts.Merged
-	// below maps each wildcard to another map: from namespaces to the number of rules that the namespace has for hosts
-	// below the wildcard.
+	// The field below maps each wildcard to another map: from namespaces to the number of rules that the namespace has
+	// for hosts below the wildcard.
 	below    map[string]map[string]int
 	issuance *issuance
 	streams  *ports
@@ -52,8 +52,8 @@ type Translator struct {
 	// certificates.
 	issued       portCertificates
 	portProblems map[ir.Ref][]report.Problem
-	// routes maps backend IDs to the number of routes that use the backend. found maps backend IDs to the backends
-	// before load balancing settings from annotations are applied.
+	// The field routes maps backend IDs to the number of routes that use the backend. The field found maps backend IDs
+	// to the backends before load balancing settings from annotations are applied.
 	routes   map[string]int
 	found    map[string]*ir.Backend
 	users    *users

@@ -197,8 +197,8 @@ func takes(i *syntax.Inst, r rune) bool {
 	}
 }
 
-// follow adds the instruction pc to a queue, and all instructions that can be reached from it without reading a
-// character. They are added in order of precedence. follow returns the number of visited instructions.
+// The method follow adds the instruction pc to a queue, and all instructions that can be reached from it without
+// reading a character. They are added in order of precedence. follow returns the number of visited instructions.
 func (s *search) follow(p *syntax.Prog, to *queue, pc uint32, at context) int {
 	visits := 0
 	for s.stack = append(s.stack[:0], pc); len(s.stack) > 0; {

@@ -7,8 +7,8 @@ const ingressClosed = "all requests for this Ingress get 503"
 
 func (s *Settings) close() { s.Closed = true }
 
-// closed returns a filter that responds with 503 to all requests if s.Closed is true, and nil otherwise. The filter
-// runs before all other filters.
+// The method closed returns a filter that responds with 503 to all requests if s.Closed is true, and nil otherwise. The
+// filter runs before all other filters.
 func (s *Settings) closed(string) []ir.Filter {
 	if !s.Closed {
 		return nil

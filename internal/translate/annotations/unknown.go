@@ -23,7 +23,7 @@ func requestsNothing(value string) bool {
 	return value == "" || value == "false"
 }
 
-// unknown returns the warning for an annotation that starts with Prefix or OwnPrefix but is not in Table.
+// The function unknown returns the warning for an annotation that starts with Prefix or OwnPrefix but is not in Table.
 func unknown(key string) string {
 	name, isNginx := strings.CutPrefix(key, Prefix)
 	if slices.Contains(known, name) {

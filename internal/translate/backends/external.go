@@ -14,9 +14,10 @@ import (
 	"github.com/k8singress/k8singress/internal/model/settings"
 )
 
-// external returns the backend for a Service of type ExternalName. The author of such a Service chooses the address to
-// which this process connects. So addresses of the controller itself and of its local network, such as loopback and
-// link-local addresses, are rejected. The code that resolves the name must also reject such addresses in DNS responses.
+// The function external returns the backend for a Service of type ExternalName. The author of such a Service chooses
+// the address to which this process connects. So addresses of the controller itself and of its local network, such as
+// loopback and link-local addresses, are rejected. The code that resolves the name must also reject such addresses in
+// DNS responses.
 func external(b *ir.Backend, service *corev1.Service, port string, o Options) (*ir.Backend, *report.Problem) {
 	name := service.Namespace + "/" + service.Name
 	anywhere := o.ExternalNames == settings.ExternalNamesAll

@@ -7,8 +7,8 @@ var (
 	disableProxyInterceptErrors = unchecked("disable-proxy-intercept-errors")
 )
 
-// unchecked returns the ConfigMap key for the annotation with this name, but without the function Check of the
-// annotation: whether the key has an effect depends on the annotations of each Ingress.
+// The function unchecked returns the ConfigMap key for the annotation with this name, but without the function Check of
+// the annotation: whether the key has an effect depends on the annotations of each Ingress.
 func unchecked(name string) Key {
 	key := annotation(name)
 	key.Check = nil

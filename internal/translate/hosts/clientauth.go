@@ -87,9 +87,9 @@ func (m *mergeState) addFallback(r *Contribution) {
 	m.add(r, p)
 }
 
-// unsecured adds a warning to each Ingress that has no proxy-ssl-secret and whose endpoints use TLS, if another Ingress
-// for the same host has a proxy-ssl-secret. In ingress-nginx, the Secret would apply to both Ingresses. Here it does
-// not, because otherwise an Ingress could use the client certificate of another tenant.
+// The method unsecured adds a warning to each Ingress that has no proxy-ssl-secret and whose endpoints use TLS, if
+// another Ingress for the same host has a proxy-ssl-secret. In ingress-nginx, the Secret would apply to both Ingresses.
+// Here it does not, because otherwise an Ingress could use the client certificate of another tenant.
 func (m *mergeState) unsecured(results []*Contribution) {
 	// All paths of an Ingress have the same settings for TLS connections to endpoints, so checking the first path is
 	// sufficient.

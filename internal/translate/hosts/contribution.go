@@ -33,8 +33,8 @@ type Contribution struct {
 	// not exist.
 	Certificates map[string]*ir.Certificate
 	Absent       []string
-	// Implied maps hosts that are not in the object's spec.tls to the certificates to obtain for them from an issuer.
-	// Such a certificate is only used if no other object lists the host in its spec.tls.
+	// Implied contains certificates to obtain from an issuer, keyed by host, for hosts that are not in the object's
+	// spec.tls. Such a certificate is only used if no other object lists the host in its spec.tls.
 	Implied map[string]*Implied
 	// TLSHosts are the hosts and wildcards in the object's spec.tls, whether or not they get a certificate. AllTLS is
 	// true if an entry of spec.tls applies to all hosts of the object's rules.

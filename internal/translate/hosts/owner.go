@@ -22,8 +22,8 @@ type HostContext struct {
 	// NamedBy is the namespace that uses this host as an alias. It is empty if the host is not an alias, or if a rule
 	// for the host exists.
 	NamedBy string
-	// Below maps namespaces to the number of their rules for hosts that this wildcard covers. It is nil if there are no
-	// such rules, or if the host is not a wildcard.
+	// Below contains, for each namespace, the number of its rules for hosts that this wildcard covers. It is nil if
+	// there are no such rules, or if the host is not a wildcard.
 	Below map[string]int
 }
 

@@ -46,8 +46,8 @@ func (r *reading) mode() string {
 	return cmp.Or(r.annotations.AutoHTTPS, o.Mode, annotations.AutoHTTPSListed)
 }
 
-// overruled adds a warning to an Ingress whose annotation requests certificates from issuers, although an option
-// forbids this. by is the name of the option.
+// The method overruled adds a warning to an Ingress whose annotation requests certificates from issuers, although an
+// option forbids this. by is the name of the option.
 func (r *reading) overruled(by string) {
 	if r.Object.Annotations[annotations.OwnPrefix+"auto-https"] != "" &&
 		r.annotations.AutoHTTPS != annotations.AutoHTTPSOff {

@@ -68,8 +68,8 @@ func (r *reading) passesRoot(match ir.PathMatch) bool {
 // invalid.
 func (r *Result) keepsOut() bool { return r.Closed || r.ClientAuth != nil && r.ClientAuth.Closed }
 
-// hostless adds a warning to an Ingress without rules: ssl-passthrough has no effect on it, because connections are
-// passed through by host name.
+// The method hostless adds a warning to an Ingress without rules: ssl-passthrough has no effect on it, because
+// connections are passed through by host name.
 func (r *reading) hostless() {
 	if r.PassesThrough {
 		r.problem(report.Warning, report.InvalidHost, report.AnnotationField(report.SSLPassthrough),

@@ -18,9 +18,9 @@ import (
 type Policy struct {
 	// Exclusive means that only the owner of a host may have paths on it. The paths of other namespaces are rejected.
 	Exclusive bool
-	// Reserved maps hosts to the namespaces that may own them or have paths on them. A key is a host name, a wildcard
-	// such as "*.shop.example", which matches any number of labels, or "*" for all hosts without another key. The most
-	// specific key applies. Namespaces are in the format of settings.MatchNamespace.
+	// Reserved contains the namespaces that may own a host or have paths on it, keyed by host. A key is a host name, a
+	// wildcard such as "*.shop.example", which matches any number of labels, or "*" for all hosts without another key.
+	// The most specific key applies. Namespaces are in the format of settings.MatchNamespace.
 	Reserved map[string][]string
 	// Solvers are the namespaces that may serve HTTP-01 challenges of certificate authorities on hosts that other
 	// namespaces own.

@@ -57,7 +57,7 @@ func Parse(policy ir.StreamPolicy, service *corev1.Service) (*Settings, []report
 	return s, r.Problems
 }
 
-// unknown returns the warning for an annotation that starts with our prefix but is not in Table.
+// The function unknown returns the warning for an annotation that starts with our prefix but is not in Table.
 func unknown(key string) string {
 	if annotations.Table.Find(key) != nil {
 		return key + " is an annotation of Ingresses, and has no effect on a Service"

@@ -119,8 +119,8 @@ func form(protocol ir.Protocol) string {
 	return "namespace/service:port[:PROXY[:PROXY]]"
 }
 
-// unreadable returns the problem to report for a value that cannot be parsed as a port definition. The message mentions
-// spaces and line breaks if the value contains any, because they are easy to overlook.
+// The function unreadable returns the problem to report for a value that cannot be parsed as a port definition. The
+// message mentions spaces and line breaks if the value contains any, because they are easy to overlook.
 func unreadable(value string, protocol ir.Protocol) *report.Problem {
 	hint := ""
 	if strings.ContainsFunc(value, unicode.IsSpace) {

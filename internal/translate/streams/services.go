@@ -85,7 +85,7 @@ func (r *reading) issuable(ref ir.Ref, s *Settings) *report.Problem {
 	}
 }
 
-// annotated opens the ports that are defined in annotations of Services, starting with the oldest Service.
+// The method annotated opens the ports that are defined in annotations of Services, starting with the oldest Service.
 func (r *reading) annotated() {
 	var all []*service
 	for object := range snapshot.Of[*corev1.Service](r.snapshot).Annotated() {

@@ -85,7 +85,7 @@ type reading struct {
 	result   *Result
 	// owners maps each port to the object that was the first to define it, even if the port stays closed.
 	owners map[place]owner
-	// opened maps namespaces to the number of ports that their Services opened.
+	// The field opened maps namespaces to the number of ports that their Services opened.
 	opened map[string]int
 	// services maps Services with parsed annotations to the result of parsing.
 	services map[ir.Ref]*service
@@ -169,8 +169,8 @@ func (r *reading) take(w *wish, of ir.Ref) *report.Problem {
 		snapshot.ElderOfKind(winner, other, " of another namespace"))
 }
 
-// open adds the route for a port. If the Service does not exist, it adds a route without endpoints and returns a
-// problem, because the Service may be created later.
+// The method open adds the route for a port. If the Service does not exist, it adds a route without endpoints and
+// returns a problem, because the Service may be created later.
 func (r *reading) open(w *wish, of ir.Ref) *report.Problem {
 	s := r.settings(w.service)
 	if s.Closed {
@@ -207,8 +207,8 @@ func (s *Settings) tcp(route *ir.StreamRoute, w *wish) {
 	route.TLS, route.BackendTLS = s.TLS, s.BackendTLS
 }
 
-// closed returns the problem to report for the object whose port forwards to a Service with an invalid annotation, and
-// therefore stays closed. It returns nil if the object is this Service, which already has a problem.
+// The function closed returns the problem to report for the object whose port forwards to a Service with an invalid
+// annotation, and therefore stays closed. It returns nil if the object is this Service, which already has a problem.
 func closed(service, of ir.Ref) *report.Problem {
 	if service == of {
 		return nil
