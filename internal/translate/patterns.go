@@ -66,8 +66,8 @@ func (p *patterns) refuses(ref ir.Ref) bool {
 	return refused
 }
 
-// contribution returns the Contribution of an Ingress, which is merged into its hosts. If the regular expressions of
-// the Ingress are rejected, it returns a Contribution without them.
+// contribution returns the settings of an Ingress that are merged into its hosts. If the regular expressions of the
+// Ingress are rejected, it returns the settings without them.
 func (t *Translator) contribution(ref ir.Ref) *hosts.Contribution {
 	c := &t.results[ref].Contribution
 	switch {

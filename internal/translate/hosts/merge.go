@@ -11,7 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/ownership"
 )
 
-// Merged is the result of Merge for one host, including the problems of the merged objects.
+// Merged is the result of Merge for one host, including the problems of the objects that configure the host.
 type Merged struct {
 	Host *ir.VirtualHost
 	// Owner is the namespace that owns the host. Only its objects can configure settings for the host as a whole.
@@ -117,8 +117,8 @@ func (s *HostContext) merge(host string, results, fallbacks []*Contribution, own
 	return &merged
 }
 
-// mains sorts contributions by age. It returns canaries in a separate list, because a canary gets no requests without a
-// main object.
+// mains sorts objects by age. It returns canaries in a separate list, because a canary gets no requests without a main
+// object.
 func mains(all []*Contribution) (mains, canaries []*Contribution) {
 	all = slices.SortedFunc(slices.Values(all), older)
 	for _, r := range all {
@@ -143,7 +143,7 @@ func (m *mergeState) elder(origin ir.Ref, r *Contribution) string {
 	return origin.String()
 }
 
-// resultOf returns the contribution of the object origin, or nil if this object does not configure the host.
+// resultOf returns the settings of the object origin, or nil if this object does not configure the host.
 func (m *mergeState) resultOf(origin ir.Ref) *Contribution {
 	for _, r := range slices.Concat(m.results, m.fallbacks) {
 		if r.Ref() == origin {

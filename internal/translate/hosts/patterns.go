@@ -109,9 +109,9 @@ func (p *patterns) length(r *ir.Route) int {
 	return len(r.Match.Path)
 }
 
-// WithoutPatterns returns a copy of the contribution in which regular expressions are rejected, because the total size
-// in the namespace exceeds the limit. A rejected path returns 503 if it may restrict access, and is ignored otherwise.
-// If other settings than paths contain regular expressions, all paths return 503.
+// WithoutPatterns returns a copy of c in which all regular expressions are rejected, because their total size in the
+// namespace exceeds the limit. A rejected path returns 503 if it may restrict access, and is ignored otherwise. If
+// other settings than paths contain regular expressions, all paths return 503.
 func (c *Contribution) WithoutPatterns() *Contribution {
 	rest := *c
 	rest.PatternsRefused = true
@@ -143,7 +143,7 @@ func (c *Contribution) WithoutPatterns() *Contribution {
 	return &rest
 }
 
-// WithoutExpressions returns a copy of the contribution without the aliases that are regular expressions.
+// WithoutExpressions returns a copy of c without the aliases that are regular expressions.
 func (c *Contribution) WithoutExpressions() *Contribution {
 	rest := *c
 	rest.Aliases = slices.DeleteFunc(slices.Clone(c.Aliases), func(name string) bool { return name[0] == '~' })
