@@ -48,8 +48,6 @@ type RequestLine struct {
 	Length  int64
 	// Upgrade is the protocol to which the endpoint should switch. If it is empty, no upgrade is requested.
 	Upgrade string
-	// Trailers is true if the endpoint may send trailer fields in its response.
-	Trailers bool
 	// Close is true if the endpoint should close the connection after the response.
 	Close bool
 }
@@ -97,10 +95,6 @@ func (l *RequestLine) appendConnection(buf []byte) ([]byte, error) {
 	case l.Upgrade != "":
 		buf = append(buf, "Connection: Upgrade\r\n"...)
 		return AppendField(buf, "Upgrade", l.Upgrade)
-	case l.Trailers && l.Close:
-		buf = append(buf, "Connection: TE, close\r\nTE: trailers\r\n"...)
-	case l.Trailers:
-		buf = append(buf, "Connection: TE\r\nTE: trailers\r\n"...)
 	case l.Close:
 		buf = append(buf, "Connection: close\r\n"...)
 	}

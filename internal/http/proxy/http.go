@@ -120,7 +120,6 @@ func (r *request) appendHead(buffer []byte, c *conn) ([]byte, error) {
 	} else {
 		line.Close = r.settings.closes() || r.pool.keepsNone.Load()
 	}
-	line.Trailers = r.Fields.HasToken(message.TE, "trailers")
 	c.fields = r.outgoing(c.fields[:0])
 	return http1.AppendRequestHead(buffer, &line, c.fields)
 }

@@ -122,6 +122,7 @@ func (r *request) netHTTPRequest(ctx context.Context) *http.Request {
 	to := r.ToHTTP().WithContext(ctx)
 	to.Header = r.outgoing(nil).Header()
 	if r.Fields.HasToken(message.TE, "trailers") {
+		// gRPC servers may require this field. As in ingress-nginx, HTTP/1.1 endpoints do not get it.
 		to.Header["Te"] = []string{"trailers"}
 	}
 	to.URL.Scheme, to.URL.Host = "http", r.address

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httptrace"
 	"net/textproto"
 	"slices"
@@ -84,6 +85,40 @@ func TestTrailersOfAStream(t *testing.T) {
 			t.Errorf("got %q", got.body)
 		}
 	})
+}
+
+// TestTE checks that only gRPC endpoints get the TE field of a client, and that the trailers of each kind of endpoint
+// reach the client, whether or not the client has sent TE.
+func TestTE(t *testing.T) {
+	for protocol, want := range map[string]string{"HTTP": "[] []", "HTTPS": "[] []", "GRPC": "[trailers] []"} {
+		t.Run(protocol, func(t *testing.T) {
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Trailer", "X-Sum")
+				fmt.Fprint(w, r.Header["Te"], r.Header["Connection"])
+				// Without this, net/http would send a Content-Length, and HTTP/1.1 clients could get no trailers.
+				_ = http.NewResponseController(w).Flush()
+				w.Header().Set("X-Sum", "7")
+			}))
+			server.Config.Protocols = new(http.Protocols)
+			server.Config.Protocols.SetUnencryptedHTTP2(protocol == "GRPC")
+			server.Config.Protocols.SetHTTP1(protocol != "GRPC")
+			if protocol == "HTTPS" {
+				server.StartTLS()
+			} else {
+				server.Start()
+			}
+			t.Cleanup(server.Close)
+			ip, port := hostPort(t, server.Listener.Addr())
+			inFrontOf(t, ip, port, "backend-protocol: "+protocol).byEachVersion(t, func(t *testing.T, in *ingress) {
+				for fields, want := range map[string]string{"X-A: 1": "[] []", "TE: trailers": want} {
+					got := in.exchange((&question{fields: []string{fields}}).usual())
+					if got.body != want || got.broken != "" || got.trailers.Get("X-Sum") != "7" {
+						t.Errorf("with %q: %s with trailers %v, want %s", fields, got, got.trailers, want)
+					}
+				}
+			})
+		})
+	}
 }
 
 // TestExpectContinue checks that a client with "Expect: 100-continue" gets the interim response only when the body is

@@ -148,12 +148,8 @@ var seenLines = []struct {
 	{reason: "trailers are passed on", is: func(_ string, o other) bool { return o.name == "Length" && o.got == "-1" }},
 	{reason: "only WebSockets are switched to, and only who asks for it in Connection",
 		is: func(_ string, o other) bool {
-			return o.got == "" && (o.name == "Upgrade" || o.name == "Connection" || o.name == "Http2-Settings") ||
-				o.name == "Connection" && o.got == "te" && o.want == "upgrade"
+			return o.got == "" && (o.name == "Upgrade" || o.name == "Connection" || o.name == "Http2-Settings")
 		}},
-	{reason: "who takes trailers gets them", is: func(_ string, o other) bool {
-		return o.want == "" && (o.name == "Te" && o.got == "trailers" || o.name == "Connection" && o.got == "te")
-	}},
 	{reason: "what is between a client and its proxy goes no further", is: func(_ string, o other) bool {
 		return o.got == "" && slices.Contains([]string{"Proxy-Connection", "Proxy-Authorization", "Trailer",
 			"Keep-Alive", "Te"}, o.name)
