@@ -56,12 +56,11 @@ const challengeProtocol = "acme-tls/1"
 // certificate. For a host with TLS passthrough, it returns neither a certificate nor an error.
 func (s *certificateHook) wrap(next caddyinternals.GetCertificate) caddyinternals.GetCertificate {
 	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-		port := front.PortOf(hello.Context())
-		if s.hosts.Passthrough(port, hello.ServerName) != nil {
+		if hostOf(s.hosts, hello).Passthrough(hello.ServerName) != nil {
 			// Without a certificate, crypto/tls sends the alert unrecognized_name.
 			return nil, nil
 		}
-		if port != live.ServerPorts {
+		if port := front.PortOf(hello.Conn); port != live.ServerPorts {
 			if c := s.store.FindFor(s.hosts.ListenerFor(port, hello.ServerName), hello); c != nil {
 				return c, nil
 			}

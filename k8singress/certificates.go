@@ -39,8 +39,10 @@ func (c *Certificates) Provision(ctx caddy.Context) error {
 
 // GetCertificate returns the certificate for the server name that the client sent. It returns an error for a host with
 // TLS passthrough, but usually certificateHook has already rejected such a handshake.
-func (c *Certificates) GetCertificate(ctx context.Context, hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-	if c.hosts.Passthrough(front.PortOf(ctx), hello.ServerName) != nil {
+func (c *Certificates) GetCertificate(_ context.Context, hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	// Do not call hostOf, because certmagic may call GetCertificate after the handshake.
+	port := front.PortOf(hello.Conn)
+	if c.hosts.PassesAny(port) && c.hosts.HostFor(port, hello.ServerName).Passthrough(hello.ServerName) != nil {
 		return nil, errPassthrough
 	}
 	return c.store.GetCertificate(hello)

@@ -41,9 +41,13 @@ func (h *Handshake) Provision(ctx caddy.Context) error {
 
 // Match reports whether the host of a handshake has the settings that h requires.
 func (h *Handshake) Match(hello *tls.ClientHelloInfo) bool {
-	port := front.PortOf(hello.Context())
-	return (!h.ClientAuth || h.table.RequestsClientCert(port, hello.ServerName)) &&
-		h.table.Speaks(port, hello.ServerName, h.Policy)
+	host := hostOf(h.table, hello)
+	return (!h.ClientAuth || host.RequestsClientCert()) && h.table.Speaks(host, hello.ServerName, h.Policy)
+}
+
+// hostOf returns the virtual host that the client of a handshake requests.
+func hostOf(table *live.Table, hello *tls.ClientHelloInfo) *live.Host {
+	return front.LookUp(hello.Conn, hello.ServerName, table.HostFor)
 }
 
 var (

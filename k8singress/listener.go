@@ -2,6 +2,7 @@ package k8singress
 
 import (
 	"cmp"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"net"
@@ -82,7 +83,10 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 	l.ports, l.log = app.engine.Ports(), logs.Logger("k8singress.passthrough")
 	l.certificateHook = newCertificateHook(server, app.engine, ctx.Logger())
 	l.binding = &front.Binding{
-		Context: ctx, Server: server, Admit: l.admit, Handshake: l.table.Handshake,
+		Context: ctx, Server: server, Admit: l.admit,
+		Handshake: func(hello *tls.ClientHelloInfo, config *tls.Config) *tls.Config {
+			return l.table.Handshake(hostOf(l.table, hello), config)
+		},
 		HandshakeTimeout: time.Duration(l.HandshakeTimeout), H2C: l.H2C, SharePorts: app.SharePorts,
 		Exempt:       func(ip netip.Addr) bool { return l.table.Clients().Names(ip) },
 		ClientLimits: func() *ir.ClientConnections { return &l.table.Global().Connections },

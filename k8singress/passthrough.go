@@ -64,7 +64,7 @@ func (p *passing) divert(conn net.Conn, until time.Time) (net.Conn, error) {
 	}
 	ours := err == nil || errors.Is(err, sni.ErrTooLong) || errors.Is(err, sni.ErrNoHello)
 	if err == nil {
-		if to := p.table.Passthrough(p.port, name); to != nil {
+		if to := front.LookUp(conn, name, p.table.HostFor).Passthrough(name); to != nil {
 			ours, err = false, p.pass(conn, to, append([]byte(nil), buffer.Bytes()[:n]...))
 		}
 	}

@@ -55,10 +55,8 @@ type Binding struct {
 	// ClientLimits is nil, the limits of the Caddy server apply.
 	ClientLimits func() *ir.ClientConnections
 	// Handshake returns the TLS configuration for a handshake. config is the configuration that the Caddy server would
-	// use; Handshake returns config itself or a changed copy. server is the server name that the client has sent. port
-	// is the port of the connection's local address if Front.Open has opened it, otherwise 0. If Handshake is nil,
-	// config is used.
-	Handshake func(port uint16, server string, config *tls.Config) *tls.Config
+	// use; Handshake returns config itself or a changed copy. If Handshake is nil, config is used.
+	Handshake func(hello *tls.ClientHelloInfo, config *tls.Config) *tls.Config
 	// Exempt reports whether an address belongs to a proxy that is exempt from the limit of connections per client. If
 	// Exempt is nil, there are no such proxies.
 	Exempt func(netip.Addr) bool
@@ -137,11 +135,14 @@ func (s *Binding) configForClient(hello *tls.ClientHelloInfo) (*tls.Config, erro
 	if get == nil {
 		return nil, errNoTLS
 	}
+	if helloOf(hello.Conn) == nil {
+		hello.Conn = &quicHello{Conn: hello.Conn}
+	}
 	config, err := get(hello)
 	if err != nil || config == nil || s.Handshake == nil {
 		return config, err
 	}
-	return s.Handshake(PortOf(hello.Context()), hello.ServerName, config), nil
+	return s.Handshake(hello, config), nil
 }
 
 // join adds the server to its group. The callers of join, leave and closed must hold the front's mutex.

@@ -33,12 +33,14 @@ type clientConn struct {
 	handed bool
 	// netHTTP is the state of the connection once net/http serves it. It is nil until then.
 	netHTTP *netHTTPConn
+	// hello is the state of the TLS handshake.
+	hello hello
 }
 
 // enter registers a new connection with the connection limiter, and returns it as a clientConn. If the limiter rejects
 // the connection, enter closes it and returns nil.
 func (k *connSet) enter(conn net.Conn, m *connConfig) *clientConn {
-	n := &clientConn{Conn: m.admit(conn), since: time.Now()}
+	n := &clientConn{Conn: m.admit(conn), since: time.Now(), hello: hello{port: k.port}}
 	n.proxied = n.Conn != conn
 	c := m.of.client(conn.RemoteAddr())
 	// Until its PROXY protocol header has arrived, a connection counts towards the limit of the proxy, even if the

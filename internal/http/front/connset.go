@@ -137,11 +137,12 @@ func (k *connSet) handshakeFailed(n *clientConn, err error) {
 }
 
 // secure performs the TLS handshake. The time limit for the handshake includes the call of Divert.
-func (k *connSet) secure(conn net.Conn, m *connConfig) (*tls.Conn, error) {
+func (k *connSet) secure(n *clientConn, m *connConfig) (*tls.Conn, error) {
 	until := time.Now().Add(m.handshake)
-	if err := conn.SetDeadline(until); err != nil {
+	if err := n.SetDeadline(until); err != nil {
 		return nil, err
 	}
+	conn := net.Conn(n)
 	if m.divert != nil {
 		var err error
 		if conn, err = m.divert(conn, until); err != nil {
@@ -149,20 +150,14 @@ func (k *connSet) secure(conn net.Conn, m *connConfig) (*tls.Conn, error) {
 		}
 	}
 	secured := tls.Server(conn, k.tls)
-	if err := secured.HandshakeContext(k.context()); err != nil {
+	// The deadline of the connection limits the handshake.
+	ctx := context.Background() //nolint:forbidigo // A connection outlives configurations.
+	if err := secured.HandshakeContext(ctx); err != nil {
 		return nil, err
 	}
+	// An open connection must not keep the memory of a host that the configuration no longer contains.
+	n.hello.host = nil
 	return secured, secured.SetDeadline(time.Time{})
-}
-
-// context returns the context for TLS handshakes, from which PortOf gets the port. It is never canceled, because the
-// deadline of the connection limits the handshake.
-func (k *connSet) context() context.Context {
-	ctx := context.Background() //nolint:forbidigo // A connection outlives configurations.
-	if k.port == 0 {
-		return ctx
-	}
-	return context.WithValue(ctx, portKey{}, k.port)
 }
 
 // looksLikeHTTP reports whether net/http would take these bytes for the start of an HTTP request.

@@ -113,8 +113,8 @@ func (f *Front) starts(name string) bool {
 
 // Open makes a running server listen on an additional TCP address with a single port. Requests that arrive there are
 // handled by AnswerOnListener of the current server, with the limits of that server, and with TLS if the server uses
-// TLS. During a TLS handshake at this address, PortOf returns the port. If another listener uses the address, Open
-// returns an error that wraps netaddr.ErrHeld.
+// TLS. PortOf returns the port for connections to this address. If another listener uses the address, Open returns an
+// error that wraps netaddr.ErrHeld.
 func (f *Front) Open(ctx context.Context, address caddy.NetworkAddress, server string) (*Opened, error) {
 	on, ok := netaddr.OnFront(address)
 	if !ok || on.PortRangeSize() != 1 {
@@ -174,13 +174,4 @@ func (f *Front) forget(c *claim) {
 		defer f.mu.Unlock()
 		delete(f.listenerConns, k)
 	})
-}
-
-type portKey struct{}
-
-// PortOf returns the port of the address at which a TLS handshake takes place, if Front.Open has opened that address.
-// It returns 0 for all other addresses. ctx is the context of the handshake.
-func PortOf(ctx context.Context) uint16 {
-	port, _ := ctx.Value(portKey{}).(uint16)
-	return port
 }

@@ -192,7 +192,7 @@ func (q *quicSocket) serve(c *quicConn) {
 	defer c.leave()
 	binding := q.group.Binding()
 	current := binding.limits.under(binding)
-	c.server = &http3.Server{
+	c.server = http3.Server{
 		Handler: c, IdleTimeout: current.Idle, MaxHeaderBytes: current.HeadBytes,
 		ConnContext: func(ctx context.Context, _ *quic.Conn) context.Context {
 			q.begin(c)
@@ -228,7 +228,7 @@ type quicConn struct {
 	traffic
 	socket *quicSocket
 	conn   *quic.Conn
-	server *http3.Server
+	server http3.Server
 	away   sync.Once
 	// active is the number of requests in progress.
 	active atomic.Int64

@@ -9,14 +9,6 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// RequestsClientCert reports whether the TLS handshake for a server name on a port should request a client certificate.
-// name is the server name as the client sent it. It may be empty.
-func (t *Table) RequestsClientCert(port uint16, name string) bool {
-	name = message.Hostname(name)
-	x := t.indexFor(port, name)
-	return x.withClientAuth > 0 && x.find(name).requestsClientCert()
-}
-
 // clientAuthCount returns 1 for a host with a policy for client certificates, otherwise 0. The host may be nil.
 func (h *host) clientAuthCount() int {
 	if h == nil || h.clients == nil {
@@ -25,7 +17,8 @@ func (h *host) clientAuthCount() int {
 	return 1
 }
 
-func (h *host) requestsClientCert() bool {
+// RequestsClientCert reports whether TLS handshakes with the host request a client certificate. The host may be nil.
+func (h *host) RequestsClientCert() bool {
 	return h != nil && h.clients != nil && h.clients.RequestsCert()
 }
 
@@ -73,7 +66,7 @@ func (x *index) misdirected(server, name string, h *host) bool {
 	if server == "" && served == h {
 		return false
 	}
-	return h.requestsClientCert() || served.requestsClientCert()
+	return h.RequestsClientCert() || served.RequestsClientCert()
 }
 
 // checkStreams is called when a Secret with CA certificates has changed. After the drain time, it ends the open streams

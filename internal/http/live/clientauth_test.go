@@ -24,7 +24,7 @@ func TestRequestsClientCertificates(t *testing.T) {
 	check := func(want map[string]bool) {
 		t.Helper()
 		for name, asks := range want {
-			if table.RequestsClientCert(live.ServerPorts, name) != asks {
+			if table.HostFor(live.ServerPorts, name).RequestsClientCert() != asks {
 				t.Errorf("%q: asks %t", name, !asks)
 			}
 		}

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"crypto/tls"
 	"slices"
 
@@ -37,30 +38,48 @@ func newHandshakes(g *ir.Global) *handshakes {
 	return &handshakes{newHandshake(&g.TLS), g.RejectUnknown, g.OnlyHTTP1}
 }
 
-// Speaks reports whether the TLS versions that are enabled for a server name on a port are equal to versions, which has
-// the format of TLSPolicy.Versions. server is the server name as the client sent it, or empty. Speaks always returns
-// false if the handshake must be rejected: no listener of the port covers the name, or unknown names are rejected and
-// no host has this name.
-func (t *Table) Speaks(port uint16, server, versions string) bool {
-	name := message.Hostname(server)
-	if port != ServerPorts && t.listeners.Load().find(port, name) == nil {
-		return false
+// Host is a virtual host, as a TLS handshake uses it.
+type Host = host
+
+var (
+	// unknown stands for names that no virtual host serves. The global TLS settings apply to it.
+	unknown = new(host)
+	// uncovered stands for names that no listener of the port covers.
+	uncovered = new(host)
+)
+
+// HostFor returns the virtual host for a TLS handshake. port is the listen port, or ServerPorts. server is the server
+// name as the client sent it, or empty. HostFor never returns nil: if no host has this name, it returns a Host without
+// settings.
+func (t *Table) HostFor(port uint16, server string) *Host {
+	name, x := message.Hostname(server), t.index.Load()
+	if port != ServerPorts {
+		l := t.listeners.Load().find(port, name)
+		if l == nil {
+			return uncovered
+		}
+		x = l.group.index.Load()
 	}
-	h := t.indexFor(port, name).find(name)
+	return cmp.Or(x.find(name), unknown)
+}
+
+// Speaks reports whether the TLS versions that are enabled for a host are equal to versions, which has the format of
+// TLSPolicy.Versions. h is the result of HostFor for the server name server. Speaks always returns false if the
+// handshake must be rejected: no listener of the port covers the name, or unknown names are rejected and no host has
+// this name.
+func (t *Table) Speaks(h *Host, server, versions string) bool {
 	g := t.global.handshakes.Load()
-	if g.reject && t.ready.Load() && (h == nil || h.name == "" || server == "") {
+	if h == uncovered || g.reject && t.ready.Load() && (h.name == "" || server == "") {
 		return false
 	}
 	return g.of(h).versions == versions
 }
 
-// Handshake returns the TLS configuration for a server name on a port. This is config itself if no setting differs,
-// otherwise a copy with the cipher suites and ALPN protocols of the host. server is the server name as the client sent
-// it, or empty.
-func (t *Table) Handshake(port uint16, server string, config *tls.Config) *tls.Config {
-	name := message.Hostname(server)
+// Handshake returns the TLS configuration for handshakes with a host. This is config itself if no setting differs,
+// otherwise a copy with the cipher suites and ALPN protocols of the host.
+func (t *Table) Handshake(h *Host, config *tls.Config) *tls.Config {
 	g := t.global.handshakes.Load()
-	own := g.of(t.indexFor(port, name).find(name))
+	own := g.of(h)
 	onlyHTTP1 := own.onlyHTTP1 || g.onlyHTTP1
 	if own.ciphers == nil && !onlyHTTP1 {
 		return config
@@ -77,10 +96,5 @@ func (t *Table) Handshake(port uint16, server string, config *tls.Config) *tls.C
 }
 
 // The method of(h) returns the TLS settings for connections to the host h: its own settings, or the global settings if
-// the host has no settings or h is nil.
-func (g *handshakes) of(h *host) *handshake {
-	if h == nil || h.handshake == nil {
-		return g.usual
-	}
-	return h.handshake
-}
+// the host has no settings.
+func (g *handshakes) of(h *host) *handshake { return cmp.Or(h.handshake, g.usual) }

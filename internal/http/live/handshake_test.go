@@ -26,6 +26,10 @@ func tableOfHandshakes(t *testing.T) *live.Table {
 	return table
 }
 
+func speaks(table *live.Table, port uint16, server, versions string) bool {
+	return table.Speaks(table.HostFor(port, server), server, versions)
+}
+
 // TestVersionsOfHandshakes checks that each server name uses exactly one choice of TLS versions, in any spelling.
 func TestVersionsOfHandshakes(t *testing.T) {
 	table := tableOfHandshakes(t)
@@ -33,7 +37,7 @@ func TestVersionsOfHandshakes(t *testing.T) {
 		t.Helper()
 		for host, want := range want {
 			for _, versions := range []string{"tls1.2", "tls1.3", "tls1.2+tls1.3"} {
-				if got := table.Speaks(live.ServerPorts, host, versions); got != (versions == want) {
+				if got := speaks(table, live.ServerPorts, host, versions); got != (versions == want) {
 					t.Errorf("%q speaks %s: %t, want %s", host, versions, got, want)
 				}
 			}
@@ -57,7 +61,7 @@ func TestCiphersOfHandshakes(t *testing.T) {
 		CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256}}
 	agree := func(host string, cipher uint16, protocols ...string) {
 		t.Helper()
-		got := table.Handshake(live.ServerPorts, host, config)
+		got := table.Handshake(table.HostFor(live.ServerPorts, host), config)
 		if !slices.Equal(got.CipherSuites, []uint16{cipher}) || !slices.Equal(got.NextProtos, protocols) {
 			t.Errorf("%q has the ciphers %x and the protocols %q, want %x and %q", host, got.CipherSuites,
 				got.NextProtos, cipher, protocols)
@@ -78,11 +82,11 @@ func BenchmarkHandshakes(b *testing.B) {
 	config := new(tls.Config)
 	b.ReportAllocs()
 	for b.Loop() {
+		host := table.HostFor(live.ServerPorts, "shop.example")
 		for range 5 {
-			table.Speaks(live.ServerPorts, "shop.example", "tls1.2")
+			table.Speaks(host, "shop.example", "tls1.2")
 		}
-		if !table.Speaks(live.ServerPorts, "shop.example", "tls1.2+tls1.3") ||
-			table.Handshake(live.ServerPorts, "shop.example", config) != config {
+		if !table.Speaks(host, "shop.example", "tls1.2+tls1.3") || table.Handshake(host, config) != config {
 			b.Fatal("refused")
 		}
 	}

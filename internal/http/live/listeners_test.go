@@ -56,20 +56,20 @@ func TestHandshakesOfListeners(t *testing.T) {
 	table.SetListeners([]live.Listener{{Name: "l", Port: 443, Hostname: "a.example", Group: "g"}})
 	table.MarkReady()
 	for port, versions := range map[uint16]string{live.ServerPorts: "tls1.2", 443: "tls1.3"} {
-		if !table.Speaks(port, "a.example", versions) {
+		if !speaks(table, port, "a.example", versions) {
 			t.Errorf("port %d does not speak %s", port, versions)
 		}
 	}
-	if table.Speaks(443, "b.example", "tls1.2+tls1.3") ||
-		!table.Speaks(live.ServerPorts, "b.example", "tls1.2+tls1.3") {
+	if speaks(table, 443, "b.example", "tls1.2+tls1.3") ||
+		!speaks(table, live.ServerPorts, "b.example", "tls1.2+tls1.3") {
 		t.Error("a name that no listener is for has a handshake, or one of the servers has none")
 	}
-	if table.PassesAny(live.ServerPorts) || !table.PassesAny(443) || table.Passthrough(443, "a.example") == nil {
+	if table.PassesAny(live.ServerPorts) || !table.PassesAny(443) || passthroughOf(table, 443, "a.example") == nil {
 		t.Error("the host of the listener is not passed through, or another one is")
 	}
 	table.RemoveGroup("g")
 	table.SetListeners(nil)
-	if table.Speaks(443, "a.example", "tls1.3") || table.PassesAny(443) {
+	if speaks(table, 443, "a.example", "tls1.3") || table.PassesAny(443) {
 		t.Error("the listener has not gone")
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/k8singress/k8singress/internal/http/exchange"
-	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/model/document"
 	"github.com/k8singress/k8singress/internal/upstream/balancer"
 	"github.com/k8singress/k8singress/internal/upstream/split"
@@ -47,15 +46,10 @@ func (t *Table) PassesAny(port uint16) bool {
 		func(l *listener) bool { return l.group.index.Load().withPassthrough > 0 })
 }
 
-// Passthrough returns the TLS passthrough settings for a server name on a port. It returns nil if the controller
-// terminates TLS, and for unknown names. server is the server name as the client sent it, or empty.
-func (t *Table) Passthrough(port uint16, server string) *Passthrough {
-	x := t.indexFor(port, message.Hostname(server))
-	if x.withPassthrough == 0 || server == "" {
-		return nil
-	}
-	h := x.find(message.Hostname(server))
-	if h == nil {
+// Passthrough returns the TLS passthrough settings of the host. It returns nil if the controller terminates TLS. server
+// is the server name as the client sent it. TLS is always terminated for clients that have sent no server name.
+func (h *host) Passthrough(server string) *Passthrough {
+	if server == "" {
 		return nil
 	}
 	return h.passthrough

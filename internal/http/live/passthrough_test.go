@@ -23,9 +23,13 @@ func passing(names ...string) map[string]*document.Host {
 	return all
 }
 
+func passthroughOf(table *live.Table, port uint16, server string) *live.Passthrough {
+	return table.HostFor(port, server).Passthrough(server)
+}
+
 func TestPassthroughByName(t *testing.T) {
 	table := live.NewTable(endpoints.NewTable(), trust.NewStore())
-	if table.PassesAny(live.ServerPorts) || table.Passthrough(live.ServerPorts, "a.example") != nil {
+	if table.PassesAny(live.ServerPorts) || passthroughOf(table, live.ServerPorts, "a.example") != nil {
 		t.Error("nobody has asked for it")
 	}
 	table.Update(passing("a.example", "*.b.example"))
@@ -36,7 +40,7 @@ func TestPassthroughByName(t *testing.T) {
 		"b.example":     "", "x.a.example": "", "": "", ".": "", "a.example:443": "a.example",
 	} {
 		got := ""
-		if to := table.Passthrough(live.ServerPorts, name); to != nil {
+		if to := passthroughOf(table, live.ServerPorts, name); to != nil {
 			got = to.Backends.Next().ID()
 		}
 		if want != "" {
@@ -48,7 +52,7 @@ func TestPassthroughByName(t *testing.T) {
 	}
 	table.Update(map[string]*document.Host{"a.example": nil, "*.b.example": {}})
 	for _, name := range []string{"a.example", "x.b.example"} {
-		if table.PassesAny(live.ServerPorts) || table.Passthrough(live.ServerPorts, name) != nil {
+		if table.PassesAny(live.ServerPorts) || passthroughOf(table, live.ServerPorts, name) != nil {
 			t.Errorf("nobody asks for %s any more", name)
 		}
 	}
@@ -72,8 +76,8 @@ func TestPassthroughIsShared(t *testing.T) {
 		t.Helper()
 		got := make([]int, len(want))
 		for range 1000 {
-			if to, err := strconv.Atoi(table.Passthrough(live.ServerPorts,
-				"a.example").Backends.Next().ID()); err == nil {
+			backend := passthroughOf(table, live.ServerPorts, "a.example").Backends.Next()
+			if to, err := strconv.Atoi(backend.ID()); err == nil {
 				got[to]++
 			}
 		}
@@ -107,9 +111,10 @@ func TestPassthroughDrains(t *testing.T) {
 		table.Update(passing("a.example", "b.example"))
 		begin := time.Now()
 		ended := make(chan time.Duration, 1)
-		leave := table.Passthrough(live.ServerPorts, "a.example").Register(func() { ended <- time.Since(begin) })
-		stay := table.Passthrough(live.ServerPorts,
-			"b.example").Register(func() { t.Error("a connection of another host is ended") })
+		leave := passthroughOf(table, live.ServerPorts, "a.example").Register(func() { ended <- time.Since(begin) })
+		stay := passthroughOf(table, live.ServerPorts, "b.example").Register(func() {
+			t.Error("a connection of another host is ended")
+		})
 		// The connection stays open even if the host gets another backend.
 		table.Update(map[string]*document.Host{"a.example": {Passthrough: "shop/other/443"},
 			"b.example": {Passthrough: "shop/other/443"}})
@@ -142,7 +147,7 @@ func TestPassthroughEndsWithTheTable(t *testing.T) {
 		table := live.NewTable(endpoints.NewTable(), trust.NewStore())
 		table.Update(passing("a.example"))
 		begin, ended := time.Now(), make(chan time.Duration, 1)
-		defer table.Passthrough(live.ServerPorts, "a.example").Register(func() { ended <- time.Since(begin) })()
+		defer passthroughOf(table, live.ServerPorts, "a.example").Register(func() { ended <- time.Since(begin) })()
 		table.Close()
 		if took := <-ended; took != 240*time.Second {
 			t.Errorf("it ends after %v", took)
@@ -162,7 +167,7 @@ func BenchmarkPassthrough(b *testing.B) {
 			table.Update(passing(names...))
 			b.ReportAllocs()
 			for b.Loop() {
-				if to := table.Passthrough(live.ServerPorts, "host-0.example"); (to != nil) != (n > 0) {
+				if to := passthroughOf(table, live.ServerPorts, "host-0.example"); (to != nil) != (n > 0) {
 					b.Fatal(to)
 				}
 			}

@@ -1,0 +1,62 @@
+package front
+
+import "net"
+
+// hello is the state of a TLS handshake. It holds the virtual host that the functions called during the handshake have
+// in common.
+type hello struct {
+	// port is the port of the connection's local address if Front.Open has opened it, otherwise 0.
+	port uint16
+	// host is the result of LookUp for the server name server. It is nil before the first call of LookUp.
+	host   any
+	server string
+}
+
+// quicHello is the connection in the ClientHelloInfo of a QUIC handshake.
+type quicHello struct {
+	net.Conn
+	hello hello
+}
+
+// LookUp returns find(port, server), where port is PortOf(conn). It calls find only once for a handshake, so that all
+// functions called during the handshake use the same virtual host. It calls find again if server changes, as with
+// Encrypted Client Hello. In a QUIC handshake, it also calls find again to select the certificate. conn is the
+// connection that the handshake uses. server is the server name that the client has sent. LookUp must not be called
+// after the handshake.
+func LookUp[T any](conn net.Conn, server string, find func(port uint16, server string) *T) *T {
+	h := helloOf(conn)
+	if h == nil {
+		return find(0, server)
+	}
+	host, found := h.host.(*T)
+	if !found || h.server != server {
+		host = find(h.port, server)
+		h.host, h.server = host, server
+	}
+	return host
+}
+
+// PortOf returns the port of a connection's local address if Front.Open has opened that address. It returns 0 for all
+// other addresses. conn is the connection that a TLS handshake uses.
+func PortOf(conn net.Conn) uint16 {
+	if h := helloOf(conn); h != nil {
+		return h.port
+	}
+	return 0
+}
+
+// helloOf returns the state of the handshake on a connection. It returns nil if the front does not know the connection.
+func helloOf(conn net.Conn) *hello {
+	for {
+		switch c := conn.(type) {
+		case *clientConn:
+			return &c.hello
+		case *quicHello:
+			return &c.hello
+		case interface{ NetConn() net.Conn }:
+			conn = c.NetConn()
+		default:
+			return nil
+		}
+	}
+}
