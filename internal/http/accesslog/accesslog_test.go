@@ -20,7 +20,6 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/http/realip"
 	"github.com/k8singress/k8singress/internal/model/ir"
-	"github.com/k8singress/k8singress/internal/model/nginx"
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
@@ -76,24 +75,21 @@ func TestNothingLeavesItsField(t *testing.T) {
 	}
 }
 
-// TestLogVariables checks that exactly the variables that the ConfigMap accepts have values.
+// TestLogVariables checks the values of variables for a request without a route, and that only unknown variables are
+// reported.
 func TestLogVariables(t *testing.T) {
-	for _, name := range nginx.LogVariables {
-		if values[name] == nil {
-			t.Errorf("$%s has no value", name)
-		}
-	}
-	if len(values) != len(nginx.LogVariables) || !slices.IsSorted(nginx.LogVariables) {
-		t.Errorf("%d values, and %d names", len(values), len(nginx.LogVariables))
-	}
 	x := answered("/")
 	x.Conn.TLS = &tls.ConnectionState{Version: tls.VersionTLS13, CipherSuite: tls.TLS_AES_128_GCM_SHA256,
 		ServerName: "a.example"}
 	x.Route = nil
-	text := "$" + strings.Join(nginx.LogVariables, " $") + " $nothing $namespace $server_name"
+	text := "$" + strings.Join(slices.Sorted(maps.Keys(values)), " $") +
+		" $https $server_protocol $nothing $namespace $server_name"
+	if unknown := UnknownVariables(text); !slices.Equal(unknown, []string{"nothing"}) {
+		t.Errorf("the unknown variables are %q", unknown)
+	}
 	got := lineOf(newFormat(text, ir.EscapeDefault, valueOf), x)
 	for _, want := range []string{"TLSv1.3", "TLS_AES_128_GCM_SHA256", "a.example",
-		"2023-11-14T22:13:20+00:00", " - - _\n"} {
+		"2023-11-14T22:13:20+00:00", " on HTTP/1.1 - - _\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is not in %s", want, got)
 		}
@@ -102,10 +98,10 @@ func TestLogVariables(t *testing.T) {
 
 // TestStreamVariables checks the same as TestLogVariables for TCP and UDP ports. Unknown values are logged as "-".
 func TestStreamVariables(t *testing.T) {
-	if names := slices.Sorted(maps.Keys(streamValues)); !slices.Equal(names, nginx.StreamVariables) {
-		t.Errorf("there are values for %v, and the names %v", names, nginx.StreamVariables)
+	text := "$" + strings.Join(StreamVariables(), " $")
+	if unknown := UnknownStreamVariables(text + "$uri"); !slices.Equal(unknown, []string{"uri"}) {
+		t.Errorf("the unknown variables are %q", unknown)
 	}
-	text := "$" + strings.Join(nginx.StreamVariables, " $")
 	ended := time.Unix(1700000000, 0).UTC()
 	full := Session{
 		Protocol: ir.TCP, Client: netip.MustParseAddrPort("[::ffff:192.0.2.1]:4660"),

@@ -50,6 +50,12 @@ func valueOf(name string) func(*entry) string {
 	return nil
 }
 
+// UnknownVariables lists the variables in a format of the access log that have no value.
+func UnknownVariables(format string) []string {
+	split := nginx.SplitTemplate(format)
+	return split.Unknown(func(name string) bool { return valueOf(name) != nil })
+}
+
 // append appends the formatted log line for e to line.
 func (f *format[E]) append(line []byte, e *E) []byte {
 	for i, value := range f.values {

@@ -2,12 +2,15 @@ package accesslog
 
 import (
 	"cmp"
+	"maps"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
 // DefaultStreamFormat is ingress-nginx's default log-format-stream.
@@ -96,6 +99,16 @@ var streamValues = map[string]func(*Session) string{
 	// The bytes sent to the client are the bytes received from the endpoint, and vice versa.
 	"upstream_bytes_received": func(s *Session) string { return s.ofEndpoint(s.Sent) },
 	"upstream_bytes_sent":     func(s *Session) string { return s.ofEndpoint(s.Received) },
+}
+
+// StreamVariables returns the sorted names of all variables for the log of TCP and UDP ports. No other variables are
+// available there.
+func StreamVariables() []string { return slices.Sorted(maps.Keys(streamValues)) }
+
+// UnknownStreamVariables lists the variables in a format of the log of TCP and UDP ports that have no value.
+func UnknownStreamVariables(format string) []string {
+	split := nginx.SplitTemplate(format)
+	return split.Unknown(func(name string) bool { return streamValues[name] != nil })
 }
 
 // upstreamName returns ingress-nginx's name for the backend of a port: "protocol-namespace-service-port".

@@ -27,7 +27,6 @@ var values = map[string]func(*entry) string{
 	"bytes_sent":                      (*entry).sent,
 	"hostname":                        func(*entry) string { return hostname },
 	"http2":                           http2,
-	"https":                           https,
 	"pid":                             func(*entry) string { return pid },
 	"pipe":                            func(*entry) string { return "." },
 	"proxy_alternative_upstream_name": func(*entry) string { return "" },
@@ -36,7 +35,6 @@ var values = map[string]func(*entry) string{
 	"request":                         request,
 	"request_length":                  requestLength,
 	"request_time":                    func(e *entry) string { return seconds(e.took.Milliseconds()) },
-	"server_protocol":                 func(e *entry) string { return e.Protocol() },
 	"ssl_cipher": ofTLS(
 		func(s *tls.ConnectionState) string { return tls.CipherSuiteName(s.CipherSuite) }),
 	"ssl_protocol": ofTLS(func(s *tls.ConnectionState) string {
@@ -113,13 +111,6 @@ func http2(e *entry) string {
 		return "h2"
 	}
 	return "h2c"
-}
-
-func https(e *entry) string {
-	if e.TLS() == nil {
-		return ""
-	}
-	return "on"
 }
 
 // upstreamName returns ingress-nginx's name for a backend: "namespace-service-port".

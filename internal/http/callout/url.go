@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
@@ -119,7 +120,7 @@ func validHost(host string) bool {
 // parseText parses a URL template with nginx variables. It returns an error if the text outside of variables contains
 // characters that must be escaped in a URL.
 func parseText(text string) (*nginx.Template, error) {
-	template, err := nginx.ParseTemplate(text)
+	template, err := exchange.ParseTemplate(text)
 	if err != nil {
 		return nil, err
 	}
@@ -206,5 +207,5 @@ func ParseSignIn(text string) (*nginx.Template, error) {
 			return nil, err
 		}
 	}
-	return nginx.ParseTemplate(text)
+	return exchange.ParseTemplate(text)
 }

@@ -50,7 +50,7 @@ func NewHeaders(of *ir.Headers) (h *Headers, constant []message.Field) {
 func templates(of []ir.Header) []templated {
 	var all []templated
 	for _, header := range of {
-		if value, err := nginx.ParseTemplate(header.Value); err == nil {
+		if value, err := ParseTemplate(header.Value); err == nil {
 			all = append(all, templated{message.NewField(header.Name, ""), value})
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,9 +23,12 @@ var values = map[string]func(*Exchange) string{
 	"args":                      query,
 	"best_http_host":            func(x *Exchange) string { return x.Client().Host },
 	"binary_remote_addr":        binaryAddress,
+	"content_type":              func(x *Exchange) string { return x.Fields.Get(message.ContentType) },
+	"document_uri":              uri,
 	"escaped_request_uri":       func(x *Exchange) string { return nginx.EscapeComponent(x.Target) },
 	"host":                      requestHost,
 	"http_host":                 func(x *Exchange) string { return x.Host },
+	"https":                     https,
 	"ingress_name":              func(x *Exchange) string { return x.route().object().Name },
 	"is_args":                   isArgs,
 	"location_path":             func(x *Exchange) string { return x.route().Path },
@@ -40,8 +44,10 @@ var values = map[string]func(*Exchange) string{
 	"request_method":            func(x *Exchange) string { return x.Method },
 	"request_uri":               requestURI,
 	"scheme":                    (*Exchange).Scheme,
+	"server_addr":               serverAddress,
 	"server_name":               func(x *Exchange) string { return cmp.Or(x.route().Host, "_") },
 	"server_port":               serverPort,
+	"server_protocol":           func(x *Exchange) string { return x.Protocol() },
 	"service_name":              func(x *Exchange) string { return x.service(1) },
 	"service_port":              func(x *Exchange) string { return x.service(2) },
 	"ssl_client_escaped_cert":   ofPeer((*mtls.Client).Escaped),
@@ -49,7 +55,7 @@ var values = map[string]func(*Exchange) string{
 	"ssl_client_s_dn":           ofPeer(func(c *mtls.Client) string { return c.Subject }),
 	"ssl_client_verify":         ofPeer(func(c *mtls.Client) string { return c.Verify }),
 	"the_real_ip":               (*Exchange).ClientIP,
-	"uri":                       func(x *Exchange) string { return message.CleanPath(x.Path) },
+	"uri":                       uri,
 
 	"opentelemetry_context_traceparent": traceParent,
 	"opentelemetry_span_id":             ofSpan(func(c trace.SpanContext) string { return c.SpanID().String() }),
@@ -89,6 +95,14 @@ func VariableOf(name string) func(*Exchange) string {
 	return nil
 }
 
+// ParseTemplate parses text with variables of the form $name or ${name}, as nginx.ParseTemplate does. It returns an
+// error if a variable is neither a variable of requests nor listed in more.
+func ParseTemplate(text string, more ...string) (*nginx.Template, error) {
+	return nginx.ParseTemplate(text, func(name string) bool {
+		return VariableOf(name) != nil || slices.Contains(more, name)
+	})
+}
+
 var noRoute Route
 
 // route returns the route of the request. If the request has no route, it returns an empty Route instead of nil.
@@ -102,6 +116,8 @@ func (x *Exchange) route() *Route {
 func (r *Route) object() ir.Ref { return ir.ParseRef(r.Origin) }
 
 func query(x *Exchange) string { return x.Query }
+
+func uri(x *Exchange) string { return message.CleanPath(x.Path) }
 
 func isArgs(x *Exchange) string {
 	if x.Query == "" {
@@ -118,6 +134,13 @@ func (x *Exchange) Scheme() string {
 		return "https"
 	}
 	return "http"
+}
+
+func https(x *Exchange) string {
+	if x.TLS() == nil {
+		return ""
+	}
+	return "on"
 }
 
 // msec returns the current Unix time in seconds, with milliseconds as decimals.
@@ -150,6 +173,13 @@ func remotePort(x *Exchange) string {
 		return ""
 	}
 	return strconv.Itoa(int(x.Conn.Remote.Port()))
+}
+
+func serverAddress(x *Exchange) string {
+	if !x.Conn.Local.IsValid() {
+		return ""
+	}
+	return x.Conn.Local.Addr().Unmap().String()
 }
 
 func serverPort(x *Exchange) string {

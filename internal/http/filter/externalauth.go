@@ -103,18 +103,18 @@ func (h *externalAuth) setTemplates(of *ir.ExternalAuth) (err error) {
 		}
 	}
 	if of.RequestRedirect != "" {
-		if h.redirect, err = nginx.ParseTemplate(of.RequestRedirect); err != nil {
+		if h.redirect, err = exchange.ParseTemplate(of.RequestRedirect); err != nil {
 			return err
 		}
 	}
 	if of.CacheKey != "" {
-		if h.key, err = nginx.ParseTemplate(of.CacheKey); err != nil {
+		if h.key, err = exchange.ParseTemplate(of.CacheKey); err != nil {
 			return err
 		}
 	}
 	h.own = []message.Field{message.NewField(redirectName, ""), message.NewField(sentFromName, "")}
 	for _, header := range of.SetHeaders {
-		value, err := nginx.ParseTemplate(header.Value)
+		value, err := exchange.ParseTemplate(header.Value)
 		if err != nil {
 			return err
 		}

@@ -29,7 +29,7 @@ func newMirror(of ir.Mirror, shared *Shared) (_ Filter, err error) {
 		return nil, err
 	}
 	if of.Host != "" {
-		h.host, err = nginx.ParseTemplate(of.Host)
+		h.host, err = exchange.ParseTemplate(of.Host)
 	}
 	return h, err
 }

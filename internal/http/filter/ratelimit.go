@@ -54,7 +54,7 @@ func newRateLimit(of ir.RateLimit, shared *Shared) (_ Filter, err error) {
 		}
 	}
 	if of.Key != "" {
-		h.key, err = nginx.ParseTemplate(of.Key)
+		h.key, err = exchange.ParseTemplate(of.Key)
 	}
 	return h, err
 }

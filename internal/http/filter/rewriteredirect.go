@@ -41,10 +41,10 @@ func newRewriteRedirect(of ir.RewriteRedirect) (Filter, error) {
 		h.behindHost = int(found[1][0] - '0')
 	}
 	var err error
-	if h.path, err = nginx.ParseTemplate(path, nginx.Groups...); err != nil {
+	if h.path, err = exchange.ParseTemplate(path, nginx.Groups...); err != nil {
 		return nil, err
 	}
-	h.query, err = nginx.ParseTemplate(query, nginx.Groups...)
+	h.query, err = exchange.ParseTemplate(query, nginx.Groups...)
 	return h, err
 }
 

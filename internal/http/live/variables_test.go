@@ -10,7 +10,6 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/k8singress/k8singress/internal/http/exchange"
-	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
 func TestVariables(t *testing.T) {
@@ -22,6 +21,7 @@ func TestVariables(t *testing.T) {
 		r.TLS = &tls.ConnectionState{HandshakeComplete: true}
 		r.Header = http.Header{
 			"X-User": {"ada", "bob"}, "Cookie": {"Theme=dark; lang=en"}, "X-Request-Id": {"r1"},
+			"Content-Type": {"text/plain"},
 		}
 		local := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 8443}
 		ctx := context.WithValue(r.Context(), http.LocalAddrContextKey, local)
@@ -37,15 +37,16 @@ func TestVariables(t *testing.T) {
 			"$ingress_name": "front", "$namespace": "shop", "$service_name": "web", "$service_port": "80",
 			"$location_path": "/cart",
 			"$scheme":        "https", "$pass_access_scheme": "https", "$server_name": "shop.example",
-			"$server_port": "8443",
-			"$request_id":  "r1", "$request_method": "GET", "$request_uri": "/cart//7?id=9&Size=a%20b",
+			"$server_port": "8443", "$https": "on", "$server_addr": "192.0.2.1", "$server_protocol": "HTTP/1.1",
+			"$content_type": "text/plain", "$document_uri": "/cart/7",
+			"$request_id": "r1", "$request_method": "GET", "$request_uri": "/cart//7?id=9&Size=a%20b",
 			"$uri":         "/cart/7",
 			"$http_x_user": "ada, bob", "$http_x_none": "", "$cookie_theme": "dark", "$cookie_lang": "en",
 			"$cookie_none": "",
 			"$arg_id":      "9", "$arg_size": "a%20b", "$arg_none": "",
 			"a${arg_id}b$host": "a9bshop.example",
 		} {
-			template, err := nginx.ParseTemplate(text)
+			template, err := exchange.ParseTemplate(text)
 			if err != nil {
 				t.Fatal(err)
 			}

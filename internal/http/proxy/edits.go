@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/nginx"
@@ -148,13 +149,13 @@ func newAttribute(name string, r ir.ResponseRewrite) (*attribute, error) {
 		if a.expression, err = compile(expression); err != nil {
 			return nil, err
 		}
-		a.to, err = nginx.ParseTemplate(r.To, nginx.Groups...)
+		a.to, err = exchange.ParseTemplate(r.To, nginx.Groups...)
 		return a, err
 	}
-	if a.from, err = nginx.ParseTemplate(r.From); err != nil {
+	if a.from, err = exchange.ParseTemplate(r.From); err != nil {
 		return nil, err
 	}
-	a.to, err = nginx.ParseTemplate(r.To)
+	a.to, err = exchange.ParseTemplate(r.To)
 	return a, err
 }
 

@@ -44,13 +44,18 @@ func mustParams(all map[string]string) []param {
 func parseParams(all map[string]string) ([]param, error) {
 	var list []param
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		value, err := nginx.ParseTemplate(all[name], nginx.FastCGIVariables...)
+		value, err := ParseParam(all[name])
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		list = append(list, param{name, value})
 	}
 	return list, nil
+}
+
+// ParseParam parses the value of a FastCGI parameter.
+func ParseParam(value string) (*nginx.Template, error) {
+	return exchange.ParseTemplate(value, slices.Collect(maps.Keys(cgiValues))...)
 }
 
 // paramsOf returns the FastCGI parameters for a route: the configured parameters in own, and nginx's defaults for all
@@ -108,31 +113,13 @@ type cgi struct {
 	length            string
 }
 
-// cgiValues maps the names of the variables in nginx.FastCGIVariables to functions that return their values.
+// cgiValues maps the names of the variables that are only available in FastCGI parameters to functions that return
+// their values.
 var cgiValues = map[string]func(*cgi) string{
 	"content_length":      func(c *cgi) string { return c.length },
-	"content_type":        func(c *cgi) string { return c.Fields.Get(message.ContentType) },
 	"document_root":       func(*cgi) string { return "" },
-	"document_uri":        func(c *cgi) string { return c.uri },
 	"fastcgi_path_info":   func(c *cgi) string { return c.info },
 	"fastcgi_script_name": func(c *cgi) string { return c.script },
-	"https":               https,
-	"server_addr":         serverAddress,
-	"server_protocol":     func(c *cgi) string { return c.Protocol() },
-}
-
-func https(c *cgi) string {
-	if c.TLS() != nil {
-		return "on"
-	}
-	return ""
-}
-
-func serverAddress(c *cgi) string {
-	if !c.Conn.Local.IsValid() {
-		return ""
-	}
-	return c.Conn.Local.Addr().Unmap().String()
 }
 
 // split splits a path after the first segment that ends with ".php" and is followed by another segment. If there is no

@@ -59,7 +59,7 @@ func NewSettings(p ir.Proxy) (*Settings, error) {
 		}
 	}
 	if p.Host != "" {
-		if s.host, err = nginx.ParseTemplate(p.Host); err != nil {
+		if s.host, err = exchange.ParseTemplate(p.Host); err != nil {
 			return nil, fmt.Errorf("host: %w", err)
 		}
 	}

@@ -42,7 +42,7 @@ func NewRoute(of *ir.Tracing, route *exchange.Route) *Route {
 	}
 	r := &Route{route: route, untrusted: of.Untrusted}
 	if of.Operation != "" {
-		r.operation, _ = nginx.ParseTemplate(of.Operation)
+		r.operation, _ = exchange.ParseTemplate(of.Operation)
 	}
 	return r
 }

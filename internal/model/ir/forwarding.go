@@ -221,7 +221,7 @@ type StreamLog struct {
 	Off bool `json:"off,omitempty"`
 	// Path is as in AccessLog.
 	Path string `json:"path,omitempty"`
-	// Format is a string that may contain the variables in nginx.StreamVariables. If it is empty, ingress-nginx's
+	// Format is a string that may contain the variables of accesslog.StreamVariables. If it is empty, ingress-nginx's
 	// format is used.
 	Format string `json:"format,omitempty"`
 }

@@ -13,49 +13,8 @@ type Template struct {
 	parts []string
 }
 
-// names lists the variables that are available in all templates, in addition to http_NAME, cookie_NAME and arg_NAME.
-// Every lookup function that is passed to Expand must support them.
-var names = []string{
-	"args", "best_http_host", "binary_remote_addr", "escaped_request_uri", "host", "http_host", "ingress_name",
-	"is_args", "location_path",
-	"msec", "namespace", "opentelemetry_context_traceparent", "opentelemetry_span_id", "opentelemetry_trace_id",
-	"pass_access_scheme", "proxy_add_x_forwarded_for", "query_string", "remote_addr", "remote_port",
-	"req_id", "request_id",
-	"request_method", "request_uri", "scheme",
-	"server_name", "server_port", "service_name", "service_port", "ssl_client_escaped_cert", "ssl_client_i_dn",
-	"ssl_client_s_dn", "ssl_client_verify", "the_real_ip", "uri",
-}
-
-// FastCGIVariables are the additional variables for FastCGI parameters.
-var FastCGIVariables = []string{
-	"content_length", "content_type", "document_root", "document_uri", "fastcgi_path_info",
-	"fastcgi_script_name", "https",
-	"server_addr", "server_protocol",
-}
-
-// LogVariables are the additional variables for the access log. They are known when the response is complete.
-var LogVariables = []string{
-	"body_bytes_sent", "bytes_sent", "hostname", "http2", "https", "pid", "pipe", "proxy_alternative_upstream_name",
-	"proxy_upstream_name",
-	"remote_user", "request", "request_length", "request_time", "server_protocol", "ssl_cipher", "ssl_protocol",
-	"ssl_server_name", "status",
-	"time_iso8601", "time_local", "upstream_addr", "upstream_response_length", "upstream_response_time",
-	"upstream_status",
-}
-
-// StreamVariables are the variables for the log of TCP and UDP ports; no other variables are available there. They are
-// known when the connection has ended.
-var StreamVariables = []string{
-	"bytes_received", "bytes_sent", "hostname", "msec", "pid", "protocol", "proxy_upstream_name", "remote_addr",
-	"remote_port", "server_addr",
-	"server_port", "session_time", "status", "time_iso8601", "time_local", "upstream_addr", "upstream_bytes_received",
-	"upstream_bytes_sent",
-}
-
 // Groups lists the variables $1 to $9, which stand for the capture groups of a regular expression.
 var Groups = strings.Split("123456789", "")
-
-var prefixes = []string{"http_", "cookie_", "arg_"}
 
 // MaxVariables is the maximum number of variables in one template. It limits the memory of an expanded template,
 // because a client may send tens of kilobytes as the value of each variable.
@@ -69,9 +28,9 @@ func CheckVariables(text string) error {
 	return nil
 }
 
-// ParseTemplate parses text with variables of the form $name or ${name}. It returns an error if a variable is unknown,
-// or if there are more than MaxVariables variables. more lists additional known variables.
-func ParseTemplate(text string, more ...string) (*Template, error) {
+// ParseTemplate parses text with variables of the form $name or ${name}. It returns an error if known returns false for
+// the name of a variable, or if there are more than MaxVariables variables. If known is nil, every name is allowed.
+func ParseTemplate(text string, known func(name string) bool) (*Template, error) {
 	if err := CheckVariables(text); err != nil {
 		return nil, err
 	}
@@ -83,7 +42,7 @@ func ParseTemplate(text string, more ...string) (*Template, error) {
 		if !found {
 			return t, nil
 		}
-		name, after, err := cutName(behind, more)
+		name, after, err := cutName(behind, known)
 		if err != nil {
 			return nil, err
 		}
@@ -94,7 +53,7 @@ func ParseTemplate(text string, more ...string) (*Template, error) {
 
 // cutName parses the name of a variable at the start of s, which is the text after a dollar sign. rest is the text
 // after the name.
-func cutName(s string, more []string) (name, rest string, err error) {
+func cutName(s string, known func(string) bool) (name, rest string, err error) {
 	if inner, ok := strings.CutPrefix(s, "{"); ok {
 		name, rest, ok = strings.Cut(inner, "}")
 		if !ok {
@@ -110,7 +69,8 @@ func cutName(s string, more []string) (name, rest string, err error) {
 		}
 		name, rest = s[:end], s[end:]
 	}
-	if !known(name) && !slices.Contains(more, name) {
+	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !isNameRune(r) }) ||
+		known != nil && !known(name) {
 		return "", "", fmt.Errorf("there is no variable $%s here", name)
 	}
 	return name, rest, nil
@@ -118,16 +78,6 @@ func cutName(s string, more []string) (name, rest string, err error) {
 
 func isNameRune(r rune) bool {
 	return r == '_' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
-}
-
-func known(name string) bool {
-	if slices.Contains(names, name) {
-		return true
-	}
-	return slices.ContainsFunc(prefixes, func(prefix string) bool {
-		rest, ok := strings.CutPrefix(name, prefix)
-		return ok && rest != "" && !strings.ContainsFunc(rest, func(r rune) bool { return !isNameRune(r) })
-	})
 }
 
 // Split is a string that was split at its variables. It consists of Texts and Names alternately; the first and the last
@@ -155,21 +105,14 @@ func SplitTemplate(text string) Split {
 	}
 }
 
-// Unknown lists the variable names in s that are neither available in all templates nor listed in more, without
-// duplicates.
-func (s *Split) Unknown(more ...string) []string {
-	return slices.DeleteFunc(s.Others(more), known)
-}
-
-// Others lists the variable names in s that are not in the list names, without duplicates.
-func (s *Split) Others(names []string) []string {
-	var others []string
+// Unknown lists the variable names in s for which known returns false, without duplicates.
+func (s *Split) Unknown(known func(name string) bool) (names []string) {
 	for _, name := range s.Names {
-		if !slices.Contains(names, name) && !slices.Contains(others, name) {
-			others = append(others, name)
+		if !known(name) && !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
-	return others
+	return names
 }
 
 // cutAnyName parses a variable name at the start of s, which is the text after a dollar sign. rest is the text after

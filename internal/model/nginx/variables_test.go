@@ -7,6 +7,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
+func known(name string) bool { return name != "nosuch" }
+
 func value(name string) string { return "<" + name + ">" }
 
 func TestExpand(t *testing.T) {
@@ -19,7 +21,7 @@ func TestExpand(t *testing.T) {
 		"$http_x_user$cookie_a_B": "<http_x_user><cookie_a_B>",
 		"{env.HOME}$arg_q":        "{env.HOME}<arg_q>",
 	} {
-		template, err := nginx.ParseTemplate(text)
+		template, err := nginx.ParseTemplate(text, known)
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
 			continue
@@ -31,8 +33,8 @@ func TestExpand(t *testing.T) {
 }
 
 func TestParseRefuses(t *testing.T) {
-	for _, text := range []string{"$", "$nosuch", "${host", "${}", "$ host", "$http_", "a$1", "${http_x-y}", "$$host"} {
-		if _, err := nginx.ParseTemplate(text); err == nil {
+	for _, text := range []string{"$", "$nosuch", "${host", "${}", "$ host", "${http_x-y}", "$$host"} {
+		if _, err := nginx.ParseTemplate(text, known); err == nil {
 			t.Errorf("%q is read as a template", text)
 		}
 	}
@@ -40,7 +42,7 @@ func TestParseRefuses(t *testing.T) {
 
 // TestValuesAreNotReadAgain checks that variables in a client's value are not expanded.
 func TestValuesAreNotReadAgain(t *testing.T) {
-	template, err := nginx.ParseTemplate("$arg_a")
+	template, err := nginx.ParseTemplate("$arg_a", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +55,7 @@ func FuzzTemplate(f *testing.F) {
 	f.Add("$host$request_uri")
 	f.Add("${http_x}{}$")
 	f.Fuzz(func(t *testing.T, text string) {
-		template, err := nginx.ParseTemplate(text)
+		template, err := nginx.ParseTemplate(text, known)
 		if err != nil {
 			return
 		}

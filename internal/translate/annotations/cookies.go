@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/nginx"
 	"github.com/k8singress/k8singress/internal/model/pattern"
@@ -55,9 +56,9 @@ func readCookieRewrite(value string) (ir.ResponseRewrite, error) {
 			return ir.ResponseRewrite{}, err
 		}
 		groups = nginx.Groups
-	} else if _, err := nginx.ParseTemplate(rewrite.From); err != nil {
+	} else if _, err := exchange.ParseTemplate(rewrite.From); err != nil {
 		return ir.ResponseRewrite{}, err
 	}
-	_, err := nginx.ParseTemplate(rewrite.To, groups...)
+	_, err := exchange.ParseTemplate(rewrite.To, groups...)
 	return rewrite, err
 }

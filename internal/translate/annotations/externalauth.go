@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/http/callout"
+	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/nginx"
@@ -325,7 +326,7 @@ func readAuthText(value string) (string, error) {
 	if strings.Contains(strings.ReplaceAll(value, "${", ""), "{") {
 		return "", fmt.Errorf("%s contains a brace that is not part of a variable", nginx.Quote(value))
 	}
-	_, err := nginx.ParseTemplate(value)
+	_, err := exchange.ParseTemplate(value)
 	return value, err
 }
 
@@ -366,7 +367,7 @@ func CheckAuthHeader(name, value string) error {
 			return fmt.Errorf("the value contains the character %U: write one line of ASCII text", r)
 		}
 	}
-	_, err := nginx.ParseTemplate(strings.TrimSpace(value))
+	_, err := exchange.ParseTemplate(strings.TrimSpace(value))
 	return err
 }
 

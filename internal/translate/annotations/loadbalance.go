@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/nginx"
 	"github.com/k8singress/k8singress/internal/model/option"
@@ -160,7 +161,7 @@ func readTemplate(others string, most int) func(string) (string, error) {
 		if len(value) > most {
 			return "", tooLong(most)
 		}
-		if _, err := nginx.ParseTemplate(value); err != nil {
+		if _, err := exchange.ParseTemplate(value); err != nil {
 			return "", err
 		}
 		return value, nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/nginx"
 	"github.com/k8singress/k8singress/internal/model/option"
@@ -47,7 +48,7 @@ func (p *proxyRedirect) isExpression() bool { return strings.HasPrefix(p.From, "
 // needsGroups reports whether To refers to capture groups, such as $1, although From is not a regular expression. The
 // annotations then have no effect.
 func (p *proxyRedirect) needsGroups() bool {
-	_, err := nginx.ParseTemplate(p.To)
+	_, err := exchange.ParseTemplate(p.To)
 	return err != nil && !p.isExpression()
 }
 
@@ -86,7 +87,7 @@ func readProxyRedirectFrom(value string) (string, error) {
 		_, err := pattern.Size(strings.TrimPrefix(expression, "*"))
 		return value, err
 	}
-	_, err := nginx.ParseTemplate(value)
+	_, err := exchange.ParseTemplate(value)
 	return value, err
 }
 
@@ -97,7 +98,7 @@ func readProxyRedirectTo(value string) (string, error) {
 	if err := checkRedirectText(value); err != nil {
 		return "", err
 	}
-	_, err := nginx.ParseTemplate(value, nginx.Groups...)
+	_, err := exchange.ParseTemplate(value, nginx.Groups...)
 	return value, err
 }
 

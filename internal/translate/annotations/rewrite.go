@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
@@ -73,7 +74,7 @@ func checkTemplateURL(value string) error {
 	if strings.Contains(strings.ReplaceAll(value, "${", ""), "{") {
 		return fmt.Errorf("%s contains a brace that is not part of a variable", nginx.Quote(value))
 	}
-	_, err := nginx.ParseTemplate(value, nginx.Groups...)
+	_, err := exchange.ParseTemplate(value, nginx.Groups...)
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/k8singress/k8singress/internal/http/accesslog"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/nginx"
 	"github.com/k8singress/k8singress/internal/model/option"
@@ -62,7 +63,7 @@ var (
 		Name: "log-format-stream", Scope: process,
 		Doc: "The format of the log line for a connection of a TCP port, or a client of a UDP port: text with " +
 			"variables of nginx's stream module. The line is written at the end of the connection. The variables `$" +
-			strings.Join(nginx.StreamVariables, "`, `$") +
+			strings.Join(accesslog.StreamVariables(), "`, `$") +
 			"` are supported; other variables have the value `-`. The values of $status are 200 if an endpoint " +
 			"accepted the connection; 400 if the port requires a PROXY protocol header or TLS and the client did " +
 			"not send it; 403 if the client is not allowed to connect; 500 for an internal error; 502 if no " +
@@ -191,23 +192,23 @@ func readLogPath(value string) (string, error) {
 }
 
 func readFormat(value string) (string, error) {
-	return formatWithout(value, func(s nginx.Split) []string { return s.Unknown(nginx.LogVariables...) })
+	return checkFormat(value, accesslog.UnknownVariables)
 }
 
 func readStreamFormat(value string) (string, error) {
-	return formatWithout(value, func(s nginx.Split) []string { return s.Others(nginx.StreamVariables) })
+	return checkFormat(value, accesslog.UnknownStreamVariables)
 }
 
-// formatWithout checks a log format. If the format contains unknown variables, it is used nevertheless, and the error
+// checkFormat checks a log format. If the format contains unknown variables, it is used nevertheless, and the error
 // lists these variables.
-func formatWithout(value string, unknown func(nginx.Split) []string) (string, error) {
+func checkFormat(value string, unknown func(format string) []string) (string, error) {
 	switch {
 	case len(value) > maxFormatBytes:
 		return "", fmt.Errorf("the value has %d bytes, and the maximum is %d", len(value), maxFormatBytes)
 	case strings.ContainsFunc(value, nginx.IsControl):
 		return "", errors.New("the value contains a line break or another control character")
 	}
-	if names := unknown(nginx.SplitTemplate(value)); len(names) > 0 {
+	if names := unknown(value); len(names) > 0 {
 		return value, nginx.Partial("these variables are not supported and have the value -: $" +
 			strings.Join(names, ", $"))
 	}

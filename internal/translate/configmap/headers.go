@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/nginx"
@@ -137,6 +138,6 @@ func checkHeader(name, value string, size int) error {
 			"the headers of the ConfigMap are larger than %d bytes, which is the maximum: this header is ignored",
 			maxHeadersBytes)
 	}
-	_, err := nginx.ParseTemplate(value)
+	_, err := exchange.ParseTemplate(value)
 	return err
 }

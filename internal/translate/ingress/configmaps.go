@@ -7,9 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/k8singress/k8singress/internal/http/proxy"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/kinds"
-	"github.com/k8singress/k8singress/internal/model/nginx"
 	"github.com/k8singress/k8singress/internal/model/report"
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 	"github.com/k8singress/k8singress/internal/translate/annotations"
@@ -37,7 +37,7 @@ func (r *reading) readConfigMaps() {
 }
 
 func checkParam(_, value string) error {
-	_, err := nginx.ParseTemplate(value, nginx.FastCGIVariables...)
+	_, err := proxy.ParseParam(value)
 	return err
 }
 

@@ -268,7 +268,7 @@ func (b *Backend) SetPolicy(lb *ir.LoadBalancing) {
 func (b *Backend) newPolicy(lb *ir.LoadBalancing, old *policy) *policy {
 	p := &policy{LoadBalancing: *lb}
 	if p.Policy == ir.PolicyHash && p.HashBy != "" {
-		p.hashBy, _ = nginx.ParseTemplate(p.HashBy)
+		p.hashBy, _ = nginx.ParseTemplate(p.HashBy, nil)
 	}
 	if p.SessionCookie != nil {
 		p.tag = label(b.id, "")
