@@ -58,7 +58,7 @@ func TestRows(t *testing.T) {
 			t.Errorf("%s is given twice", row.Name)
 		}
 		seen[row.Name] = true
-		if row.Values == "" || row.Default == "" || row.Doc+row.Ignored == "" ||
+		if row.Values == "" || row.Default+row.Ignored == "" || row.Doc+row.Ignored == "" ||
 			strings.ContainsAny(row.Doc+row.Ignored, "\n|") {
 			t.Errorf("%s cannot be printed", row.Name)
 		}

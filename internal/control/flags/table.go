@@ -1,24 +1,39 @@
 package flags
 
 import (
+	_ "embed"
+	"strings"
+
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/option"
 	"github.com/k8singress/k8singress/internal/model/settings"
 )
 
-// Reasons why some flags have no effect, for messages and the documentation.
-const (
-	dropped = "ingress-nginx has removed it"
-	noGeoIP = "GeoIP is not supported yet"
-	ownLog  = "the log is written to standard error, unless Caddy's global option log sets another " +
-		"destination"
-	ownMetrics        = "the labels and buckets of the request metrics are fixed"
-	profilesElsewhere = "profiles are available at /debug/pprof of the admin API"
-)
+// ignored lists the flags without an effect, one per line: the name, whether the flag is boolean or takes a value, and
+// the reason, which messages and the documentation contain.
+//
+//go:embed ignored.txt
+var ignored string
 
 // Table lists the flags of ingress-nginx v1.15.1, including klog's flags, and some flags that ingress-nginx has
 // removed.
-var Table = option.Table[Settings, string]{
+var Table = append(effective, readIgnored(ignored)...)
+
+func readIgnored(lines string) (rows option.Table[Settings, string]) {
+	for line := range strings.Lines(lines) {
+		name, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		kind, reason, _ := strings.Cut(rest, " ")
+		row := Row{Name: name, Values: text, Ignored: reason}
+		if kind == "boolean" {
+			row.Values = boolean
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// effective lists the flags with an effect.
+var effective = option.Table[Settings, string]{
 	{
 		Name: "configmap", Values: named, Default: "none", Example: "ingress-nginx/ingress-nginx-controller",
 		Scope: "configmap",
@@ -230,225 +245,8 @@ var Table = option.Table[Settings, string]{
 			"this would send requests to URLs in certificates: put the whole chain into tls.crt of each Secret"),
 	},
 	{
-		Name: "update-status-on-shutdown", Values: boolean, Default: "true",
-		Ignored: "the status is kept when the process ends, because other replicas may still be running",
-	},
-	{
-		Name: "enable-topology-aware-routing", Values: boolean, Default: "false",
-		Ignored: "the controller uses topology hints if the Caddyfile option zone is set to its zone",
-	},
-	{
-		Name: "post-shutdown-grace-period", Values: number, Default: "10",
-		Ignored: "the process ends as soon as the last request is complete",
-	},
-	{
-		Name: "profiling", Values: boolean, Default: "true",
-		Ignored: profilesElsewhere,
-	},
-	{
-		Name: "profiler-port", Values: number, Default: "10245",
-		Ignored: profilesElsewhere,
-	},
-	{
-		Name: "profiler-address", Values: text, Default: "127.0.0.1",
-		Ignored: profilesElsewhere,
-	},
-	{
-		Name: "validating-webhook", Values: text, Default: "none",
-		Ignored: "there is no webhook yet: delete the ValidatingWebhookConfiguration, because its failurePolicy may " +
-			"block changes of Ingresses",
-	},
-	{
-		Name: "validating-webhook-certificate", Values: text, Default: "none",
-		Ignored: "there is no webhook yet",
-	},
-	{
-		Name: "validating-webhook-key", Values: text, Default: "none",
-		Ignored: "there is no webhook yet",
-	},
-	{
-		Name: "maxmind-edition-ids", Values: text, Default: "GeoLite2-City,GeoLite2-ASN",
-		Ignored: noGeoIP,
-	},
-	{
-		Name: "maxmind-license-key", Values: text, Default: "none",
-		Ignored: noGeoIP,
-	},
-	{
-		Name: "maxmind-mirror", Values: text, Default: "none",
-		Ignored: noGeoIP,
-	},
-	{
-		Name: "maxmind-retries-count", Values: number, Default: "1",
-		Ignored: noGeoIP,
-	},
-	{
-		Name: "maxmind-retries-timeout", Values: duration, Default: "0s",
-		Ignored: noGeoIP,
-	},
-	{
-		Name: "metrics-per-host", Values: boolean, Default: "true",
-		Ignored: ownMetrics,
-	},
-	{
-		Name: "metrics-per-undefined-host", Values: boolean, Default: "false",
-		Ignored: ownMetrics,
-	},
-	{
-		Name: "report-status-classes", Values: boolean, Default: "false",
-		Ignored: ownMetrics,
-	},
-	{
-		Name: "time-buckets", Values: text, Default: "0.005 to 10",
-		Ignored: ownMetrics,
-	},
-	{
-		Name: "length-buckets", Values: text, Default: "10 to 100",
-		Ignored: ownMetrics,
-	},
-	{
-		Name: "size-buckets", Values: text, Default: "10 to 10^7",
-		Ignored: ownMetrics,
-	},
-	{
-		Name: "bucket-factor", Values: text, Default: "0",
-		Ignored: ownMetrics,
-	},
-	{
-		Name: "max-buckets", Values: number, Default: "100",
-		Ignored: ownMetrics,
-	},
-	{
-		Name: "exclude-socket-metrics", Values: text, Default: "none",
-		Ignored: ownMetrics,
-	},
-	{
-		Name: "health-check-timeout", Values: number, Default: "10",
-		Ignored: "there is no other process whose health is checked",
-	},
-	{
-		Name: "sync-period", Values: duration, Default: "0s",
-		Ignored: "the controller watches all objects",
-	},
-	{
-		Name: "sync-rate-limit", Values: text, Default: "0.3",
-		Ignored: "a change is applied at once, without a reload",
-	},
-	{
-		Name: "dynamic-configuration-retries", Values: number, Default: "15",
-		Ignored: "there is no separate nginx process to configure",
-	},
-	{
-		Name: "disable-full-test", Values: boolean, Default: "false",
-		Ignored: "there is no nginx configuration to test",
-	},
-	{
-		Name: "disable-sync-events", Values: boolean, Default: "false",
-		Ignored: "there are no Sync Events",
-	},
-	{
-		Name: "internal-logger-address", Values: text, Default: "127.0.0.1:11514",
-		Ignored: "the process writes the access log itself",
-	},
-	{
-		Name: "status-port", Values: number, Default: "10246",
-		Ignored: "there is no separate nginx process with such a port",
-	},
-	{
-		Name: "stream-port", Values: number, Default: "10247",
-		Ignored: "there is no separate nginx process with such a port",
-	},
-	{
-		Name: "ssl-passthrough-proxy-port", Values: number, Default: "442",
-		Ignored: "the same process handles passed-through connections",
-	},
-	{
-		Name: "default-server-port", Values: number, Default: "8181",
-		Ignored: "the same process serves unknown hosts",
-	},
-	{
-		Name: "status-update-interval", Values: number, Default: "60",
-		Ignored: "the status is written when it changes",
-	},
-	{
-		Name: "monitor-max-batch-size", Values: number, Default: "10000",
-		Ignored: "the same process counts metrics",
-	},
-	{
-		Name: "deep-inspect", Values: boolean, Default: "true",
-		Ignored: "values of annotations are never inserted into configuration text",
-	},
-	{
-		Name: "enable-annotation-validation", Values: boolean, Default: "true",
-		Ignored: "every value is always validated",
-	},
-	{
 		Name: "v", Values: number, Default: "0", Example: "2",
 		Doc:   "The verbosity of the log. A value of 3 or more sets the log level DEBUG.",
 		Parse: readLevel,
-	},
-	{
-		Name: "logtostderr", Values: boolean, Default: "-",
-		Ignored: ownLog,
-	},
-	{
-		Name: "alsologtostderr", Values: boolean, Default: "-",
-		Ignored: ownLog,
-	},
-	{
-		Name: "log_dir", Values: text, Default: "-",
-		Ignored: ownLog,
-	},
-	{
-		Name: "log_file", Values: text, Default: "-",
-		Ignored: ownLog,
-	},
-	{
-		Name: "log_file_max_size", Values: text, Default: "-",
-		Ignored: ownLog,
-	},
-	{
-		Name: "one_output", Values: boolean, Default: "-",
-		Ignored: ownLog,
-	},
-	{
-		Name: "skip_headers", Values: boolean, Default: "-",
-		Ignored: ownLog,
-	},
-	{
-		Name: "skip_log_headers", Values: boolean, Default: "-",
-		Ignored: ownLog,
-	},
-	{
-		Name: "stderrthreshold", Values: text, Default: "-",
-		Ignored: ownLog,
-	},
-	{
-		Name: "vmodule", Values: text, Default: "-",
-		Ignored: ownLog,
-	},
-	{
-		Name: "add_dir_header", Values: boolean, Default: "-",
-		Ignored: ownLog,
-	},
-	{
-		Name: "log_backtrace_at", Values: text, Default: "-",
-		Ignored: ownLog,
-	},
-	{
-		Name: "force-namespace-isolation", Values: boolean, Default: "-",
-		Ignored: dropped,
-	},
-	{
-		Name: "sort-backends", Values: boolean, Default: "-",
-		Ignored: dropped,
-	},
-	{
-		Name: "enable-dynamic-certificates", Values: boolean, Default: "-",
-		Ignored: dropped,
-	},
-	{
-		Name: "enable-dynamic-configuration", Values: boolean, Default: "-",
-		Ignored: dropped,
 	},
 }
