@@ -12,6 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/http/front"
 	"github.com/k8singress/k8singress/internal/http/live"
 	"github.com/k8singress/k8singress/internal/model/pools"
+	"github.com/k8singress/k8singress/internal/process/netconn"
 	"github.com/k8singress/k8singress/internal/process/panics"
 	"github.com/k8singress/k8singress/internal/tls/sni"
 	"github.com/k8singress/k8singress/l4app"
@@ -72,7 +73,7 @@ func (p *passing) divert(conn net.Conn, until time.Time) (net.Conn, error) {
 		buffer.Release()
 		return nil, err
 	}
-	return &replayed{conn, buffer.Bytes()[:n], buffer.Move()}, conn.SetReadDeadline(until)
+	return netconn.ReplayPooled(conn, &buffer, n), conn.SetReadDeadline(until)
 }
 
 // earlier returns the earlier of two times. If a is the zero time, it returns b.
@@ -82,30 +83,6 @@ func earlier(a, b time.Time) time.Time {
 	}
 	return a
 }
-
-// replayed is a connection from which some bytes were already read. Read first returns these bytes.
-type replayed struct {
-	net.Conn
-	// ahead is the part of buffer that Read has not returned yet. It needs no lock, because Read is not called
-	// concurrently.
-	ahead  []byte
-	buffer pools.Buffer
-}
-
-func (c *replayed) Read(b []byte) (int, error) {
-	if !c.buffer.Held() {
-		return c.Conn.Read(b)
-	}
-	n := copy(b, c.ahead)
-	if c.ahead = c.ahead[n:]; len(c.ahead) == 0 {
-		c.ahead = nil
-		c.buffer.Release()
-	}
-	return n, nil
-}
-
-// NetConn returns the underlying connection.
-func (c *replayed) NetConn() net.Conn { return c.Conn }
 
 // pass forwards the connection to a backend of the host. ahead contains the bytes that were already read from the
 // connection.

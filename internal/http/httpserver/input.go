@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"io"
-	"net"
 	"os"
 
 	"github.com/k8singress/k8singress/internal/http/http1"
@@ -175,40 +174,4 @@ func (c *Conn) handOver() {
 	if c.stopBody() == nil {
 		c.host.HandOver(c.detach())
 	}
-}
-
-// replay returns a connection whose Read returns the bytes in ahead first, and then reads from nc. If ahead is empty,
-// it returns nc itself.
-func replay(nc net.Conn, ahead []byte) net.Conn {
-	if len(ahead) == 0 {
-		return nc
-	}
-	return &replayed{nc, bytes.Clone(ahead)}
-}
-
-// replayed is a connection from which some bytes were already read. These bytes are stored in ahead, and Read returns
-// them first.
-type replayed struct {
-	net.Conn
-	ahead []byte
-}
-
-func (r *replayed) Read(b []byte) (int, error) {
-	if len(r.ahead) == 0 {
-		return r.Conn.Read(b)
-	}
-	n := copy(b, r.ahead)
-	r.ahead = r.ahead[n:]
-	return n, nil
-}
-
-// NetConn returns the wrapped connection.
-func (r *replayed) NetConn() net.Conn { return r.Conn }
-
-// CloseWrite closes the write side of the connection.
-func (r *replayed) CloseWrite() error {
-	if half, ok := r.Conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return errors.ErrUnsupported
 }

@@ -1,10 +1,13 @@
 package httpserver
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net"
 	"time"
+
+	"github.com/k8singress/k8singress/internal/process/netconn"
 )
 
 var (
@@ -62,7 +65,7 @@ func (c *Conn) stopBody() error {
 func (c *Conn) detach() net.Conn {
 	c.switched = true
 	_ = c.nc.SetDeadline(time.Time{})
-	conn := replay(c.nc, c.input.unread())
+	conn := netconn.Replay(c.nc, bytes.Clone(c.input.unread()))
 	c.input.release()
 	return conn
 }
