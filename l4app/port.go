@@ -326,10 +326,7 @@ const perConnection = 2
 // peerOf returns the address of the peer that has opened the connection. It ignores the address in a PROXY protocol
 // header.
 func peerOf(conn net.Conn) netip.AddrPort {
-	if socket, ok := socketOf(conn).(net.Conn); ok {
-		conn = socket
-	}
-	return addressOf(conn.RemoteAddr())
+	return addressOf(socketOf(conn).RemoteAddr())
 }
 
 // admit takes the file descriptors for a new connection from share. It returns false if too few are left, or if this

@@ -132,8 +132,8 @@ func (h *proxiedConn) RemoteAddr() net.Addr { return h.source }
 // LocalAddr returns the address to which the client has connected, from the header.
 func (h *proxiedConn) LocalAddr() net.Addr { return h.destination }
 
-// CloseWrite closes the connection for writing; it can still be read.
-func (h *proxiedConn) CloseWrite() error { return closeWrite(h.Conn) }
+// NetConn returns the wrapped connection.
+func (h *proxiedConn) NetConn() net.Conn { return h.Conn }
 
 const (
 	// usualHeader is the initial size in bytes of the buffer for a header. It is enough for most headers, and for some

@@ -12,6 +12,7 @@ import (
 	"github.com/mholt/caddy-l4/layer4"
 
 	"github.com/k8singress/k8singress/internal/model/pools"
+	"github.com/k8singress/k8singress/internal/process/netconn"
 	"github.com/k8singress/k8singress/internal/process/panics"
 	"github.com/k8singress/k8singress/internal/upstream/balancer"
 )
@@ -150,7 +151,7 @@ var copying = pools.NewBuffers("l4app: copying", 32<<10)
 type side struct {
 	net.Conn
 	// socket is the underlying socket, below layers such as TLS. Closing it ends the connection.
-	socket io.Closer
+	socket net.Conn
 }
 
 func sideOf(conn net.Conn) side { return side{conn, socketOf(conn)} }
@@ -170,33 +171,27 @@ func clientOf(cx *layer4.Connection) (side, []byte, error) {
 }
 
 // socketOf returns the underlying socket of a connection that may have several layers, such as TLS.
-func socketOf(conn net.Conn) io.Closer {
+func socketOf(conn net.Conn) net.Conn {
 	for {
-		switch layer := conn.(type) {
-		case *layer4.Connection:
-			conn = layer.Conn
-		case *proxiedConn:
-			conn = layer.Conn
-		case interface{ NetConn() net.Conn }:
-			conn = layer.NetConn()
-		case interface{ Raw() net.Conn }:
-			conn = layer.Raw()
-		default:
+		below := netconn.Below(conn)
+		if cx, ok := conn.(*layer4.Connection); ok {
+			below = cx.Conn
+		}
+		if below == nil {
 			return conn
 		}
+		conn = below
 	}
 }
 
 // closeWrite closes a connection for writing. If the type of connection does not support this, closeWrite closes it
 // completely.
 func closeWrite(conn net.Conn) error {
-	switch conn := conn.(type) {
-	case interface{ CloseWrite() error }:
-		return conn.CloseWrite()
-	case *layer4.Connection:
-		return closeWrite(conn.Conn)
-	case interface{ Raw() net.Conn }:
-		return closeWrite(conn.Raw())
+	if cx, ok := conn.(*layer4.Connection); ok {
+		return closeWrite(cx.Conn)
+	}
+	if err := netconn.CloseWrite(conn); !errors.Is(err, errors.ErrUnsupported) {
+		return err
 	}
 	return conn.Close()
 }

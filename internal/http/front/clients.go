@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/process/connlimit"
+	"github.com/k8singress/k8singress/internal/process/netconn"
 )
 
 // Clients returns the counters of client connections, over all listeners and HTTP versions.
@@ -90,14 +91,6 @@ func (n *clientConn) End() {
 
 // clientConnOf returns the clientConn that conn wraps, for example with TLS, or nil if there is no clientConn.
 func clientConnOf(conn net.Conn) *clientConn {
-	for {
-		switch wrapper := conn.(type) {
-		case *clientConn:
-			return wrapper
-		case interface{ NetConn() net.Conn }:
-			conn = wrapper.NetConn()
-		default:
-			return nil
-		}
-	}
+	n, _ := netconn.Find[*clientConn](conn)
+	return n
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/k8singress/k8singress/internal/http/limits"
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/model/pools"
+	"github.com/k8singress/k8singress/internal/process/netconn"
 )
 
 // The states of a connection. New means that it waits for its first request, idle that it waits for another request,
@@ -246,7 +247,7 @@ func (c *Conn) linger() {
 		// Read below TLS: the input is discarded, so there is no need to decrypt it.
 		from = c.lowerTCP
 	}
-	if half, ok := from.(interface{ CloseWrite() error }); !ok || half.CloseWrite() != nil {
+	if netconn.CloseWrite(from) != nil {
 		return
 	}
 	if from.SetReadDeadline(time.Now().Add(lingerTime)) != nil {

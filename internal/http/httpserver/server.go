@@ -8,13 +8,13 @@
 package httpserver
 
 import (
-	"crypto/tls"
 	"net"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/http/http1"
 	"github.com/k8singress/k8singress/internal/http/limits"
 	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/process/netconn"
 )
 
 // Host gives a connection its limits and handles its requests. Except for Panicked, its methods are only called by the
@@ -41,8 +41,9 @@ type Host interface {
 // New returns the connection nc of a client, whose requests host handles. info describes the connection to the host.
 // The TLS handshake of a *tls.Conn must be complete.
 func New(nc net.Conn, info *message.Conn, host Host) *Conn {
-	c := &Conn{host: host, nc: nc, info: info, tcp: plainTCP(nc), lowerTCP: lowerTCP(nc)}
-	if c.tcp != nil {
+	c := &Conn{host: host, nc: nc, info: info}
+	c.lowerTCP, _ = netconn.Find[*net.TCPConn](nc)
+	if c.tcp, _ = nc.(*net.TCPConn); c.tcp != nil {
 		c.raw, _ = c.tcp.SyscallConn()
 	}
 	c.reads.set, c.writes.set = nc.SetReadDeadline, nc.SetWriteDeadline
@@ -96,28 +97,4 @@ func (c *Conn) IdleTime() (time.Duration, bool) {
 		return 0, false
 	}
 	return time.Since(processStart) - time.Duration(c.idleSince.Load()), true
-}
-
-// plainTCP returns nc as a *net.TCPConn, or nil if nc has another type, such as *tls.Conn.
-func plainTCP(nc net.Conn) *net.TCPConn {
-	tcp, _ := nc.(*net.TCPConn)
-	return tcp
-}
-
-// lowerTCP returns the TCP connection under TLS and other wrappers, or nil.
-func lowerTCP(nc net.Conn) *net.TCPConn {
-	for {
-		switch wrapper := nc.(type) {
-		case *net.TCPConn:
-			return wrapper
-		case *tls.Conn:
-			nc = wrapper.NetConn()
-		case interface{ NetConn() net.Conn }:
-			nc = wrapper.NetConn()
-		case interface{ Raw() net.Conn }:
-			nc = wrapper.Raw()
-		default:
-			return nil
-		}
-	}
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/process/netconn"
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
@@ -99,9 +101,8 @@ func (t *tunnel) copyWith(buffer []byte, to, from net.Conn) {
 		_ = to.SetWriteDeadline(now.Add(t.limit + t.tick))
 		n, err := move(to, from, buffer)
 		silent := t.record(n > 0)
-		switch half, ok := to.(interface{ CloseWrite() error }); {
-		case err == nil && ok:
-			_ = half.CloseWrite()
+		switch {
+		case err == nil && !errors.Is(netconn.CloseWrite(to), errors.ErrUnsupported):
 			return
 		case !isTimeout(err) || silent || time.Since(now) >= t.limit+t.tick:
 			// End the connection after an error, if both directions were silent for too long, or (the last condition)
