@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"net/netip"
 	"runtime/debug"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/process/connlimit"
 	"github.com/k8singress/k8singress/internal/process/logs"
+	"github.com/k8singress/k8singress/internal/process/netconn"
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
@@ -29,7 +29,7 @@ func init() {
 
 // drive serves an HTTP/1.1 connection with the controller's own HTTP server, package httpserver.
 func drive(conn net.Conn, info *front.ConnInfo) {
-	client := message.NewConn(addressOf(conn.RemoteAddr()), addressOf(conn.LocalAddr()), tlsOf(conn))
+	client := message.NewConn(netconn.AddrPort(conn.RemoteAddr()), netconn.AddrPort(conn.LocalAddr()), tlsOf(conn))
 	client.Listener = info.Port()
 	d := &driven{ConnInfo: info}
 	d.Conn = httpserver.New(conn, client, d)
@@ -97,12 +97,4 @@ func tlsOf(conn net.Conn) *tls.ConnectionState {
 	}
 	state := secured.ConnectionState()
 	return &state
-}
-
-// addressOf returns the address and port of a TCP connection, or the zero AddrPort for a Unix socket.
-func addressOf(address net.Addr) netip.AddrPort {
-	if tcp, ok := address.(*net.TCPAddr); ok {
-		return tcp.AddrPort()
-	}
-	return netip.AddrPort{}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/k8singress/k8singress/internal/http/live"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/process/logs"
+	"github.com/k8singress/k8singress/internal/process/netconn"
 	"github.com/k8singress/k8singress/l4app"
 )
 
@@ -150,11 +151,7 @@ func (l *Listener) admit(conn net.Conn) net.Conn {
 // trusts reports whether a peer must send a PROXY protocol header, whose content is then trusted. A peer on a Unix
 // socket has no address, so it must only send the header if all peers must send it.
 func (l *Listener) trusts(peer net.Addr) bool {
-	var ip netip.Addr
-	if tcp, ok := peer.(*net.TCPAddr); ok {
-		ip = tcp.AddrPort().Addr()
-	}
-	return l.table.Clients().Trusts(ip)
+	return l.table.Clients().Trusts(netconn.AddrPort(peer).Addr())
 }
 
 // keepTCP removes the addresses from a PROXY protocol header if they are not TCP addresses, as nginx does. Requests

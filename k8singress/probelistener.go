@@ -13,6 +13,7 @@ import (
 	"github.com/k8singress/k8singress/internal/process/budget"
 	"github.com/k8singress/k8singress/internal/process/connlimit"
 	"github.com/k8singress/k8singress/internal/process/netaddr"
+	"github.com/k8singress/k8singress/internal/process/netconn"
 )
 
 func init() { caddy.RegisterModule(new(ProbeListener)) }
@@ -63,7 +64,7 @@ func (l probeListener) Accept() (net.Conn, error) {
 		}
 		c := &probeConn{Conn: conn}
 		c.touch()
-		address := connlimit.AddressOf(connlimit.IPOf(conn.RemoteAddr()))
+		address := connlimit.AddressOf(netconn.AddrPort(conn.RemoteAddr()).Addr())
 		if c.place = probes.Enter(connlimit.Client{Address: address}, c); c.place != nil {
 			return c, nil
 		}

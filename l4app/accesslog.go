@@ -8,6 +8,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/http/accesslog"
 	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/process/netconn"
 	"github.com/k8singress/k8singress/internal/upstream/balancer"
 	"github.com/k8singress/k8singress/internal/upstream/udp"
 )
@@ -28,7 +29,7 @@ func (p *port) newRecord(conn net.Conn) *logRecord {
 		return nil
 	}
 	return &logRecord{log: log, Session: accesslog.Session{
-		Protocol: ir.TCP, Client: addressOf(conn.RemoteAddr()), Server: addressOf(conn.LocalAddr()),
+		Protocol: ir.TCP, Client: netconn.AddrPort(conn.RemoteAddr()), Server: netconn.AddrPort(conn.LocalAddr()),
 		Status: accesslog.StreamUnread, Began: time.Now(),
 	}}
 }
@@ -58,7 +59,7 @@ func (n *logRecord) setStatus(status int) {
 // setClient replaces the client address in the access log record by the address from a PROXY protocol header.
 func (n *logRecord) setClient(client net.Addr) {
 	if n != nil {
-		n.Client = addressOf(client)
+		n.Client = netconn.AddrPort(client)
 	}
 }
 

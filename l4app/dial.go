@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/k8singress/k8singress/internal/process/netconn"
 	"github.com/k8singress/k8singress/internal/upstream/balancer"
 	"github.com/k8singress/k8singress/internal/upstream/reach"
 )
@@ -95,7 +96,7 @@ func (a *attempt) connect(ctx context.Context, address string) (net.Conn, error)
 	}
 	// Store the local address of the connection in outgoing before sending anything. If the connection leads back to a
 	// port of this process, the port recognizes the address and detects the loop.
-	local := addressOf(conn.LocalAddr())
+	local := netconn.AddrPort(conn.LocalAddr())
 	a.handler.outgoing.Add(local)
 	ready, err := a.greet(ctx, conn, deadline)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/process/budget"
 	"github.com/k8singress/k8singress/internal/process/loops"
+	"github.com/k8singress/k8singress/internal/process/netconn"
 	"github.com/k8singress/k8singress/internal/process/panics"
 	"github.com/k8singress/k8singress/internal/upstream/balancer"
 	"github.com/k8singress/k8singress/internal/upstream/reach"
@@ -114,7 +115,7 @@ func (h *Handler) Handle(cx *layer4.Connection, _ layer4.Handler) error {
 func (h *Handler) pass(cx *layer4.Connection, to *balancer.Backend) error {
 	n := recordOf(cx)
 	n.setBackend(to)
-	a := attempt{handler: h, to: to, client: balancer.Address(addressOf(cx.RemoteAddr()))}
+	a := attempt{handler: h, to: to, client: balancer.Address(netconn.AddrPort(cx.RemoteAddr()))}
 	var err error
 	if a.greeting, err = greeting(h.ProxyProtocol, cx); err != nil {
 		n.setStatus(accesslog.StreamFailed)
@@ -131,7 +132,7 @@ func (h *Handler) pass(cx *layer4.Connection, to *balancer.Backend) error {
 	}
 	defer choice.End()
 	defer backend.Close()
-	local := addressOf(backend.LocalAddr())
+	local := netconn.AddrPort(backend.LocalAddr())
 	defer h.outgoing.Remove(local)
 	l := &link{client: client, backend: sideOf(backend), endpoint: choice.Endpoint}
 	// Close both sockets, because closing only the client's socket may have no effect: after the client has sent all of

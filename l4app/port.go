@@ -23,6 +23,7 @@ import (
 	"github.com/k8singress/k8singress/internal/process/budget"
 	"github.com/k8singress/k8singress/internal/process/loops"
 	"github.com/k8singress/k8singress/internal/process/netaddr"
+	"github.com/k8singress/k8singress/internal/process/netconn"
 	"github.com/k8singress/k8singress/internal/process/panics"
 	"github.com/k8singress/k8singress/internal/tls/certs"
 	"github.com/k8singress/k8singress/internal/tls/trust"
@@ -326,7 +327,7 @@ const perConnection = 2
 // peerOf returns the address of the peer that has opened the connection. It ignores the address in a PROXY protocol
 // header.
 func peerOf(conn net.Conn) netip.AddrPort {
-	return addressOf(socketOf(conn).RemoteAddr())
+	return netconn.AddrPort(socketOf(conn).RemoteAddr())
 }
 
 // admit takes the file descriptors for a new connection from share. It returns false if too few are left, or if this

@@ -19,6 +19,7 @@ import (
 	"github.com/k8singress/k8singress/internal/http/accesslog"
 	peers "github.com/k8singress/k8singress/internal/http/realip"
 	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/process/netconn"
 )
 
 func init() { caddy.RegisterModule(new(ProxyAccept)) }
@@ -70,7 +71,7 @@ func (p *ProxyAccept) Provision(ctx caddy.Context) error {
 // Handle reads the PROXY protocol header, and calls the next handler with a connection that has the client's address.
 func (p *ProxyAccept) Handle(cx *layer4.Connection, next layer4.Handler) error {
 	peer := zap.Stringer("client", cx.RemoteAddr())
-	if !p.trusted.Trusts(addressOf(cx.RemoteAddr()).Addr()) {
+	if !p.trusted.Trusts(netconn.AddrPort(cx.RemoteAddr()).Addr()) {
 		recordOf(cx).setStatus(accesslog.StreamForbidden)
 		p.account.warn(p.log, notTrusted,
 			"closing a connection: its peer is not trusted to send a PROXY protocol header", peer)
@@ -94,16 +95,6 @@ func (p *ProxyAccept) Handle(cx *layer4.Connection, next layer4.Handler) error {
 	}
 	recordOf(cx).setClient(conn.RemoteAddr())
 	return next.Handle(cx.Wrap(conn))
-}
-
-// addressOf converts a network address to an IP address and port. It returns the zero value if the address contains no
-// IP address.
-func addressOf(address net.Addr) netip.AddrPort {
-	if tcp, ok := address.(*net.TCPAddr); ok {
-		return tcp.AddrPort()
-	}
-	parsed, _ := netip.ParseAddrPort(address.String())
-	return parsed
 }
 
 // proxiedConn is a connection whose PROXY protocol header has already been read. It has the addresses in the header.

@@ -15,7 +15,7 @@ func (f *Front) Clients() connlimit.Figures { return f.clients.Figures() }
 // client returns the client at a remote address, for the limit of connections per client. A client without an IP
 // address, such as a client of a Unix socket, has no limit of its own.
 func (s *Binding) client(at net.Addr) connlimit.Client {
-	ip := connlimit.IPOf(at)
+	ip := netconn.AddrPort(at).Addr()
 	return connlimit.Client{Address: connlimit.AddressOf(ip), Exempt: s.Exempt != nil && ip.IsValid() && s.Exempt(ip)}
 }
 

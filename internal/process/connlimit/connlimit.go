@@ -3,7 +3,6 @@
 package connlimit
 
 import (
-	"net"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -75,18 +74,6 @@ func AddressOf(ip netip.Addr) Address {
 		return Address(six[:8])
 	}
 	return ""
-}
-
-// IPOf returns the IP address of a client. The result is not valid if the client has no IP address, as on a Unix
-// socket.
-func IPOf(at net.Addr) netip.Addr {
-	switch at := at.(type) {
-	case *net.TCPAddr:
-		return at.AddrPort().Addr()
-	case *net.UDPAddr:
-		return at.AddrPort().Addr()
-	}
-	return netip.Addr{}
 }
 
 // Client is the client of a connection.
