@@ -46,7 +46,7 @@ func (a *attempt) dial(ctx context.Context) (net.Conn, balancer.Choice, error) {
 	err, policy := balancer.ErrNoEndpoint, &a.handler.Policy
 	if a.handler.secured != nil {
 		// If the Secret for TLS connections to endpoints is invalid, do not try any endpoint: no endpoint would work.
-		if err := a.handler.secured.now().err; err != nil {
+		if _, err := a.handler.secured.Current(); err != nil {
 			return nil, balancer.Choice{}, err
 		}
 	}

@@ -83,7 +83,7 @@ func NewPool(guard *reach.Guard) *Pool {
 func (p *Pool) Configure(perAddress int, idleTimeout time.Duration) {
 	if p.configure(perAddress, idleTimeout) {
 		for _, s := range p.allSecured() {
-			s.forget()
+			s.client.Reset()
 		}
 	}
 }
@@ -121,7 +121,7 @@ func (p *Pool) Close() {
 	p.mu.Unlock()
 	p.defaultClient.Load().closeIdle()
 	for _, s := range p.allSecured() {
-		s.forget()
+		s.client.Reset()
 	}
 	for _, c := range p.unused(time.Now()) {
 		c.close()

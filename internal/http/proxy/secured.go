@@ -2,12 +2,9 @@ package proxy
 
 import (
 	"crypto/tls"
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/http/exchange"
@@ -22,10 +19,8 @@ type Secured struct {
 	pool *Pool
 	key  tlsKey
 	// users is the reference count: the number of calls of Secure without a matching Release. It is guarded by Pool.mu.
-	users int
-
-	mu      sync.Mutex
-	current atomic.Pointer[tlsClient]
+	users  int
+	client *trust.Client[*tlsClient]
 }
 
 // tlsKey identifies a Secured in its pool. authority holds the contents of the Secret that tls refers to. If a Secret
@@ -38,14 +33,10 @@ type tlsKey struct {
 // tlsClient holds the TLS configuration and the HTTP/2 connections for one version of the Secret's contents. When the
 // Secret changes, a new tlsClient replaces it.
 type tlsClient struct {
-	contents *trust.Contents
 	// http1Config is the TLS configuration for HTTP/1.1. The transports in clear and secure use HTTP/2: clear without
 	// TLS, and secure with TLS.
 	http1Config   *tls.Config
 	clear, secure *transports
-	// err is the reason why no request may be sent, for example because the Secret is invalid. Nil means that requests
-	// may be sent.
-	err error
 	// retired is true if connections must be closed when their requests end, instead of being kept in the pool. It is
 	// guarded by Pool.mu.
 	retired bool
@@ -83,7 +74,7 @@ func (p *Pool) Secure(t *ir.BackendTLS, authority *trust.Authority) *Secured {
 	key := tlsKey{*t, authority}
 	s := p.secured[key]
 	if s == nil {
-		s = &Secured{pool: p, key: key}
+		s = &Secured{pool: p, key: key, client: trust.NewClient(t, authority, p.newTLSClient, p.retire)}
 		p.secured[key] = s
 	}
 	s.users++
@@ -104,47 +95,14 @@ func (s *Secured) Release() {
 	}
 	s.pool.mu.Unlock()
 	if last {
-		s.forget()
+		s.client.Reset()
 	}
 }
 
-// forget retires the current tlsClient, which closes its idle connections. The next request creates a new tlsClient.
-func (s *Secured) forget() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.pool.retire(s.current.Swap(nil))
-}
-
-// currentClient returns the tlsClient for the current contents of the Secret. If the contents have changed, it creates
-// a new tlsClient and retires the old one.
-func (s *Secured) currentClient() *tlsClient {
-	if g := s.current.Load(); g != nil && g.contents == s.key.authority.Contents() {
-		return g
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	contents := s.key.authority.Contents()
-	old := s.current.Load()
-	if old != nil && old.contents == contents {
-		return old
-	}
-	g := s.newClient(contents)
-	s.current.Store(g)
-	s.pool.retire(old)
-	return g
-}
-
-func (s *Secured) newClient(contents *trust.Contents) *tlsClient {
-	config, err := contents.ClientConfig(&s.key.tls)
-	if err != nil {
-		return &tlsClient{contents: contents,
-			err: fmt.Errorf("TLS connections to the endpoints need the Secret %s: %w", s.key.tls.Secret, err)}
-	}
-	s.pool.mu.Lock()
-	defer s.pool.mu.Unlock()
-	g := newTLSClient(config, s.pool.perAddress, s.pool.idleTimeout)
-	g.contents = contents
-	return g
+func (p *Pool) newTLSClient(config *tls.Config) *tlsClient {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return newTLSClient(config, p.perAddress, p.idleTimeout)
 }
 
 // retire closes the idle connections of a tlsClient. Connections that are used by a request are closed after that
@@ -177,9 +135,9 @@ func (p *Pool) tlsClient(protocol ir.BackendProtocol, s *Secured) (*tlsClient, e
 	if s == nil || !speaksTLS(protocol) {
 		return p.defaultClient.Load(), nil
 	}
-	g := s.currentClient()
-	if g.err != nil {
-		return nil, exchange.Fail(http.StatusBadGateway, g.err)
+	g, err := s.client.Current()
+	if err != nil {
+		return nil, exchange.Fail(http.StatusBadGateway, err)
 	}
 	return g, nil
 }

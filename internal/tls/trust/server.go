@@ -16,18 +16,16 @@ import (
 
 // ClientConfig returns the TLS configuration for connections to endpoints. The caller must add the application
 // protocols (ALPN). If ClientConfig returns an error, the Secret is invalid, and the caller must not send anything to
-// the endpoint. If the caller keeps the result, it must call ClientConfig again when Authority.Contents returns a new
-// value. It must then also close the connections, and drop the TLS sessions, that were created with the old
-// configuration: they may use an outdated client certificate, or trust a server that is no longer trusted.
+// the endpoint. A caller that keeps the result must use a Client instead.
 func (c *Contents) ClientConfig(o *ir.BackendTLS) (*tls.Config, error) {
-	// Check ca.crt first: if the Secret is used only for verification, the missing tls.crt is not the problem to
-	// report.
-	if o.Verify && c.trustErr != nil {
-		return nil, c.trustErr
-	}
 	pair, err := c.pairForServers()
+	// Report an invalid ca.crt first: if the Secret is used only for verification, the missing tls.crt is not the
+	// problem.
+	if o.Verify && c.trustErr != nil {
+		err = c.trustErr
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("TLS connections to the endpoints need the Secret %s: %w", o.Secret, err)
 	}
 	config := &tls.Config{
 		// crypto/tls supports neither a verification depth, nor revocation lists, nor common names. So disable its

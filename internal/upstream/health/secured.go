@@ -2,7 +2,6 @@ package health
 
 import (
 	"crypto/tls"
-	"fmt"
 	"net/http"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
@@ -26,7 +25,7 @@ func (c *Checker) clientFor(check *ir.HealthCheck) (*http.Client, error) {
 func (c *Checker) secured(check *ir.HealthCheck) (*http.Client, error) {
 	config, err := c.authority(check.Secured.Secret).Contents().ClientConfig(&check.Secured)
 	if err != nil {
-		return nil, fmt.Errorf("the Secret %s is invalid: %w", check.Secured.Secret, err)
+		return nil, err
 	}
 	if check.GRPC {
 		return c.speaking((*http.Protocols).SetHTTP2, config), nil
