@@ -42,6 +42,9 @@ func writeHost(b *strings.Builder, name string, h *document.Host, d *document.Li
 	for _, r := range h.Routes {
 		writeRoute(b, r, d)
 	}
+	if h.HTTPSRedirect != nil {
+		step(b, 1, "all other paths: redirect to HTTPS", document.Encode(h.HTTPSRedirect))
+	}
 }
 
 // passthroughBackends describes the backends to which TLS connections for a host are forwarded without decryption. It

@@ -18,7 +18,7 @@ import (
 func (m chains) host(h *ir.VirtualHost) part[document.Host] {
 	host := &document.Host{
 		AliasOf: h.AliasOf, AliasSince: h.AliasSince, TLS: h.TLS, ClientAuth: h.ClientAuth,
-		Routes: make([]*document.Route, 0, len(h.Routes)),
+		HTTPSRedirect: h.HTTPSRedirect, Routes: make([]*document.Route, 0, len(h.Routes)),
 	}
 	if h.AliasBy != (ir.Ref{}) {
 		host.AliasBy = h.AliasBy.String()

@@ -77,6 +77,8 @@ type host struct {
 	uniform bool
 	// all lists all routes, in the order of the live configuration.
 	all []*Route
+	// redirect redirects requests without TLS to HTTPS if no route matches them. It is nil if they are not redirected.
+	redirect *ir.HTTPSRedirect
 	// handshake is nil for a host that uses the global TLS settings.
 	handshake *handshake
 	// clients is the policy for client certificates. It is nil if the host does not request client certificates.
@@ -211,8 +213,9 @@ func newHost(name string, d *document.Host) *host {
 	h := &host{
 		name:    name,
 		aliasOf: d.AliasOf, aliasBy: d.AliasBy, aliasSince: d.AliasSince,
-		exact: make(map[string]*Route),
-		all:   make([]*Route, 0, len(d.Routes)),
+		exact:    make(map[string]*Route),
+		all:      make([]*Route, 0, len(d.Routes)),
+		redirect: d.HTTPSRedirect,
 	}
 	if d.TLS != nil {
 		h.handshake = newHandshake(d.TLS)

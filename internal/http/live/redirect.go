@@ -10,6 +10,18 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
+// redirectOf returns the redirect to HTTPS for a request. It returns nil if the request is not redirected. route is the
+// route of the request, or nil. A request without a route is not redirected if the next Caddy handler may serve it.
+func (h *host) redirectOf(x *exchange.Exchange, route *Route) *ir.HTTPSRedirect {
+	switch {
+	case route != nil:
+		return route.redirect
+	case h == nil || x.PassesOn:
+		return nil
+	}
+	return h.redirect
+}
+
 // redirect redirects a request without TLS to HTTPS. It does nothing if a trusted proxy received the request over
 // HTTPS.
 func redirect(x *exchange.Exchange, to *ir.HTTPSRedirect) (responded bool, err error) {

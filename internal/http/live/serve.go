@@ -107,9 +107,11 @@ func (t *Table) serve(x *exchange.Exchange) (Outcome, error) {
 func (t *Table) beforeRoute(x *exchange.Exchange, index *index, name string, h *host,
 	route *Route) (responded bool, err error) {
 	// Redirect before the client certificate is checked, because a request without TLS has no certificate.
-	if x.TLS() == nil && route != nil && route.redirect != nil {
-		if responded, err := redirect(x, route.redirect); responded {
-			return true, err
+	if x.TLS() == nil {
+		if to := h.redirectOf(x, route); to != nil {
+			if responded, err := redirect(x, to); responded {
+				return true, err
+			}
 		}
 	}
 	if x.TLS() != nil && h.passthroughCount() > 0 {

@@ -57,6 +57,8 @@ type Host struct {
 	// Routes are tried in this order: the exact path, then the longest prefix, then the regexes in list order. But a
 	// regex that comes before the matching exact path or prefix in the list is tried before that path.
 	Routes []*Route `json:"routes"`
+	// HTTPSRedirect redirects requests without TLS that no route matches. Nil disables this redirect.
+	HTTPSRedirect *ir.HTTPSRedirect `json:"https_redirect,omitempty"`
 	// ClientAuth configures client certificates (mTLS). If it is nil, clients are not asked for a certificate.
 	ClientAuth *ir.ClientAuth `json:"client_auth,omitempty"`
 	// Passthrough is the ID of the backend to which TLS connections for the host are forwarded unchanged (TLS

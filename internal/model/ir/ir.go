@@ -107,6 +107,8 @@ type VirtualHost struct {
 	// Routes are in the order in which they are tried. The first matching route serves the request. Among routes with
 	// the same path, the routes with conditions come first.
 	Routes []*Route
+	// HTTPSRedirect redirects requests without TLS that no route matches. Nil disables this redirect.
+	HTTPSRedirect *HTTPSRedirect
 	// ClientAuth configures client certificates (mTLS). It is nil if the host does not request client certificates.
 	ClientAuth *ClientAuth
 	// Passthrough is the route for TLS passthrough: TLS connections for the host are forwarded to its backend, which

@@ -97,6 +97,65 @@ func (in *ingress) redirected(question []string) string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", got.status, got.header.Get("Location")))
 }
 
+// TestRedirectOfOtherPaths checks the redirect to HTTPS of paths that no Ingress of their host defines. Over HTTPS, the
+// default backend serves them, if there is one.
+func TestRedirectOfOtherPaths(t *testing.T) {
+	ip, port := backend(t, "web")
+	at := func(name, host, path, tls string, annotations ...string) string {
+		return strings.Replace(annotate(rule(name, host, "Prefix", path, "web"), annotations...), "spec:",
+			"spec:\n  tls: "+tls, 1)
+	}
+	in := start(t, class+service("web", port, ip)+
+		at("own", "own.example", "/app", "[{hosts: [own.example]}]", "server-alias", "alias.example")+
+		at("wild", "*.wild.example", "/app", "[{hosts: ['*.wild.example']}]", "preserve-trailing-slash", "true")+
+		at("plain", "plain.example", "/app", "[]")+
+		at("off", "off.example", "/app", "[{hosts: [off.example]}]", "ssl-redirect", "false")+
+		at("forced", "forced.example", "/app", "[]", "force-ssl-redirect", "true")+
+		at("any", "", "/app", "[]", "force-ssl-redirect", "true"), "configmap default/global")
+	redirects := map[string]string{
+		"own.example/other/": "own.example/other", "own.example/application?q=1": "own.example/application?q=1",
+		"own.example/": "own.example",
+		"own.example/.well-known/acme-challenge/x": "own.example/.well-known/acme-challenge/x",
+		"alias.example/other":                      "alias.example/other", "a.wild.example/other/": "a.wild.example/other/",
+		"forced.example/other": "forced.example/other",
+	}
+	others := []string{"plain.example/other", "off.example/other", "any.example/other"}
+	check := func(t *testing.T, in *ingress, otherwise string, headers ...string) {
+		t.Helper()
+		for url, location := range redirects {
+			want := in.either("308 https://"+location, otherwise)
+			if len(headers) > 0 {
+				want = otherwise
+			}
+			if got := in.locationOf(url, headers...); got != want {
+				t.Errorf("%s: %s, want %s", url, got, want)
+			}
+		}
+		for _, url := range others {
+			if got := in.locationOf(url, headers...); got != otherwise {
+				t.Errorf("%s: %s, want %s", url, got, otherwise)
+			}
+		}
+	}
+	in.byEachVersion(t, func(t *testing.T, in *ingress) { check(t, in, "404") })
+	in.globalKeys("use-forwarded-headers=true")
+	in.byEachVersion(t, func(t *testing.T, in *ingress) { check(t, in, "404", "X-Forwarded-Proto: https") })
+	in.load("manifests " + in.folder + "\nconfigmap default/global\ndefault_backend default/web")
+	in.speaking(t, secure1).becomes("plain.example", "/other", http.StatusOK, "web /other")
+	in.byEachVersion(t, func(t *testing.T, in *ingress) { check(t, in, "200") })
+	in.globalKeys("no-tls-redirect-locations=/")
+	clear(redirects)
+	others = append(others, "own.example/other")
+	in.byEachVersion(t, func(t *testing.T, in *ingress) { check(t, in, "200") })
+}
+
+// locationOf returns the status and the Location of the response to a GET request.
+func (in *ingress) locationOf(url string, headers ...string) string {
+	in.Helper()
+	got := in.sendBy(in.client, in.origin(url), http.MethodGet, http.NoBody, headers...)
+	return strings.TrimSpace(fmt.Sprint(got.status, " ", got.header.Get("Location")))
+}
+
 // TestRedirectBehindBalancer checks requests from a load balancer that has terminated TLS on port 443.
 func TestRedirectBehindBalancer(t *testing.T) {
 	in := startRedirecting(t)

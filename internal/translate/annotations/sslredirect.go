@@ -12,7 +12,8 @@ var (
 	sslRedirect = Annotation{
 		Name: "ssl-redirect",
 		Doc: "Redirects HTTP requests to HTTPS if their host is listed in `spec.tls` of this Ingress, or of another " +
-			"Ingress with the same host. See [TLS](tls.md#redirects).",
+			"Ingress with the same host. For paths that no Ingress defines, the oldest Ingress of the host decides. " +
+			"See [TLS](tls.md#redirects).",
 		Values: booleans, Example: "false", Default: "true", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Redirect.Off }, nginx.No),
 	}

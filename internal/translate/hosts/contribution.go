@@ -21,6 +21,10 @@ type Contribution struct {
 	// Fallback is the default backend of an object without rules. It serves requests that no path matches. It is nil if
 	// the object has rules.
 	Fallback *Path
+	// Redirect is the redirect to HTTPS for requests that no path of their host matches, or nil. RedirectAlways has the
+	// same meaning as in Path.
+	Redirect       *ir.HTTPSRedirect
+	RedirectAlways bool
 	// Root handles requests for exactly "/" on all hosts for which the object has paths. Its fields Backend and Match
 	// are not set. If Root is nil, no route for "/" is added.
 	Root *Path

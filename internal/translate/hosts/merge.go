@@ -106,6 +106,7 @@ func (s *HostContext) merge(host string, results, fallbacks []*Contribution, own
 	m.canaries(canaries, fallbackCanaries, known)
 	m.addOwnerProblems()
 	if known {
+		m.redirectOthers()
 		m.sort()
 		m.appRoot()
 		m.names()
@@ -206,6 +207,22 @@ func (m *mergeState) toHTTPS(p *Path) []ir.Filter {
 		return nil
 	}
 	return []ir.Filter{*p.Redirect}
+}
+
+// redirectOthers sets the redirect to HTTPS for requests that no path of the host matches. As in ingress-nginx, the
+// oldest object of the host decides, and there is no such redirect for the host "". Only objects of the owner count. If
+// the host has the path "/", every request matches a path.
+func (m *mergeState) redirectOthers() {
+	if m.Host.Host == "" {
+		return
+	}
+	for r := range m.ofOwner(true) {
+		_, taken := m.taken[m.key(r, ir.PathMatch{Type: ir.MatchPrefix, Path: "/"})]
+		if !taken && (m.secure || r.RedirectAlways) {
+			m.Host.HTTPSRedirect = r.Redirect
+		}
+		return
+	}
 }
 
 // key returns the key for a path in m.taken, the map of served paths. Paths that match the same requests have the same

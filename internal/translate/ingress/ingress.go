@@ -133,6 +133,7 @@ func (r *reading) read() {
 	r.passthrough()
 	r.rules()
 	r.defaultBackend()
+	r.otherPaths()
 	r.appRoot()
 	r.tls()
 	r.PatternSize, r.AliasSize = r.patternSize(), r.aliasSize()
@@ -276,12 +277,19 @@ func (r *reading) with(p *hosts.Path) *hosts.Path {
 	return p
 }
 
+// otherPaths sets the redirect to HTTPS for requests that no path matches. As in ingress-nginx, it is the redirect of
+// the path "/".
+func (r *reading) otherPaths() {
+	if !r.unreadable {
+		r.Redirect, r.RedirectAlways = r.annotations.RedirectFor("/", r.options.HTTPSPort)
+	}
+}
+
 // appRoot sets r.Root, which handles requests for exactly "/", if the Ingress has the annotation app-root.
 func (r *reading) appRoot() {
 	if filters := r.annotations.FiltersOfRoot(); filters != nil && !r.unreadable {
-		r.Root = &hosts.Path{Filters: filters}
+		r.Root = &hosts.Path{Filters: filters, Redirect: r.Redirect, RedirectAlways: r.RedirectAlways}
 		r.Root.Tracing = r.annotations.TracingOf()
-		r.Root.Redirect, r.Root.RedirectAlways = r.annotations.RedirectFor("/", r.options.HTTPSPort)
 	}
 }
 
