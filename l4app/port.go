@@ -248,45 +248,16 @@ func (p *port) free() {
 	}
 }
 
-const (
-	firstPause = 5 * time.Millisecond
-	lastPause  = time.Second
-)
-
 func (p *port) accept(listener net.Listener) {
-	pause := firstPause
-	for {
-		conn, err := listener.Accept()
-		if err == nil {
-			pause = firstPause
-			p.serving.Add(1)
-			p.workers.run(func() {
-				defer p.serving.Done()
-				p.handle(conn)
-			})
-			continue
-		}
-		// Retry, because some errors are temporary, for example if the process has no file descriptors left.
-		if !p.pauses(err, pause) {
-			return
-		}
-		pause = min(2*pause, lastPause)
-	}
-}
-
-// pauses is called after an error from Accept. It waits for the duration pause, and then returns true, so that the
-// caller tries again. It returns false if the port was closed.
-func (p *port) pauses(err error, pause time.Duration) bool {
-	if errors.Is(err, net.ErrClosed) {
-		return false
-	}
-	p.chain.Load().log.Warn("accepting a connection failed; trying again", zap.Error(err))
-	select {
-	case <-p.gone:
-		return false
-	case <-time.After(pause):
-		return true
-	}
+	netconn.Accept(listener, func(conn net.Conn) {
+		p.serving.Add(1)
+		p.workers.run(func() {
+			defer p.serving.Done()
+			p.handle(conn)
+		})
+	}, func(err error) {
+		p.chain.Load().log.Warn("accepting a connection failed; trying again", zap.Error(err))
+	})
 }
 
 // handle serves a connection with the current handlers of the port.

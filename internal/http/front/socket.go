@@ -2,7 +2,6 @@ package front
 
 import (
 	"context"
-	"errors"
 	"net"
 	"slices"
 	"sync/atomic"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/process/logs"
 	"github.com/k8singress/k8singress/internal/process/netaddr"
+	"github.com/k8singress/k8singress/internal/process/netconn"
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
@@ -108,9 +108,6 @@ func (s *socket) serve(conn net.Conn) {
 }
 
 const (
-	// minPause and maxPause limit the wait after a failed accept, for example because of too many open files. The wait
-	// doubles with each consecutive failure.
-	minPause, maxPause = 5 * time.Millisecond, time.Second
 	// Before a socket is closed, its accept queue is checked every queueInterval until it is empty, for at most
 	// maxQueueWait.
 	queueInterval, maxQueueWait = time.Millisecond, time.Second
@@ -118,22 +115,10 @@ const (
 
 // acceptAll calls take with each accepted connection, until the listener is closed.
 func acceptAll(l net.Listener, take func(net.Conn)) {
-	pause := minPause
-	for {
-		conn, err := l.Accept()
-		switch {
-		case err == nil:
-			pause = minPause
-			take(conn)
-		case errors.Is(err, net.ErrClosed):
-			return
-		default:
-			logs.Logger("k8singress").Warn("accepting a connection failed, retrying", zap.Stringer("address", l.Addr()),
-				zap.Error(err))
-			<-time.After(pause)
-			pause = min(2*pause, maxPause)
-		}
-	}
+	netconn.Accept(l, take, func(err error) {
+		logs.Logger("k8singress").Warn("accepting a connection failed, retrying", zap.Stringer("address", l.Addr()),
+			zap.Error(err))
+	})
 }
 
 // end closes the socket once its accept queue is empty, since the kernel resets the connections in the queue of a
