@@ -1,5 +1,10 @@
 package ir
 
+import (
+	"cmp"
+	"strconv"
+)
+
 // A Filter changes a request or its response, or responds instead of the backend. All implementations are in this file.
 // Package render has one case for each of them.
 type Filter interface {
@@ -153,6 +158,12 @@ type Users struct {
 	// Map is set if each key of the Secret is a user name and each value is a password hash. Otherwise the key "auth"
 	// contains an htpasswd file.
 	Map bool `json:"map,omitempty"`
+}
+
+// Compare orders Users by the name of the Secret. With the same Secret, the htpasswd file comes first.
+func (u Users) Compare(other Users) int {
+	return cmp.Or(u.Secret.Compare(other.Secret),
+		cmp.Compare(strconv.FormatBool(u.Map), strconv.FormatBool(other.Map)))
 }
 
 // AnyOf accepts a client if at least one of its filters accepts the client. The filters are tried in order. If all of

@@ -2,25 +2,18 @@ package trust
 
 import (
 	"crypto/sha256"
-	"maps"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/model/document"
 	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/references"
 	tlssecret "github.com/k8singress/k8singress/internal/tls/secret"
 )
 
 // Store holds an Authority for each Secret with CA certificates or a client certificate that the configuration refers
 // to. The method Authority is safe for concurrent use; all other methods must be called from a single goroutine.
 type Store struct {
-	// mu guards authorities, because the method Authority may be called from any goroutine.
-	mu          sync.RWMutex
-	authorities map[ir.Name]*entry
-	// references holds the references to Secrets. The key identifies the host, listener group, backend or port that
-	// refers to them, such as "host example.com".
-	references map[string][]*reference
+	book *references.Book[ir.Name, needs, *entry]
 	// checked is the time of the last call of Problems.
 	checked time.Time
 	// changed is called with the name of a Secret after the contents of its Authority have changed. It may be nil.
@@ -30,15 +23,15 @@ type Store struct {
 // entry is the Authority of a Secret, with additional data that only the Store uses.
 type entry struct {
 	*Authority
-	// users identifies the hosts, listener groups, backends and ports that refer to the Secret, as in Store.references.
-	users  map[string]struct{}
 	parsed bool
 	sum    [sha256.Size]byte
 }
 
 // NewStore returns a store without authorities.
 func NewStore() *Store {
-	return &Store{authorities: map[ir.Name]*entry{}, references: map[string][]*reference{}}
+	return &Store{book: references.NewBook[ir.Name, needs](func(secret ir.Name) *entry {
+		return &entry{Authority: newAuthority(secret)}
+	})}
 }
 
 // OnChange sets a function that is called with the name of a Secret after the contents of its Authority have changed. f
@@ -49,57 +42,18 @@ func (s *Store) OnChange(f func(secret ir.Name)) { s.changed = f }
 // did not refer before. All verifications with such a Secret fail until SetSecret is called for it, so Update must be
 // called before the new configuration is used. If the configuration no longer refers to a Secret, the Secret is removed
 // from the store, but its Authority can still be used with its last contents.
-func (s *Store) Update(d *document.Delta) (added []ir.Name) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	removed := false
-	for user, refs := range references(d) {
-		for _, old := range s.references[user] {
-			delete(s.authorities[old.secret].users, user)
-			removed = true
-		}
-		delete(s.references, user)
-		for _, ref := range refs {
-			if s.refer(user, ref) {
-				added = append(added, ref.secret)
-			}
-		}
-	}
-	if removed {
-		maps.DeleteFunc(s.authorities, func(_ ir.Name, e *entry) bool { return len(e.users) == 0 })
-	}
-	slices.SortFunc(added, ir.Name.Compare)
-	return added
-}
-
-func (s *Store) refer(user string, ref *reference) (added bool) {
-	e := s.authorities[ref.secret]
-	if added = e == nil; added {
-		e = &entry{Authority: newAuthority(ref.secret), users: map[string]struct{}{}}
-		s.authorities[ref.secret] = e
-	}
-	e.users[user] = struct{}{}
-	s.references[user] = append(s.references[user], ref)
-	return added
-}
+func (s *Store) Update(d *document.Delta) (added []ir.Name) { return s.book.Update(referencesOf(d)) }
 
 // Authority returns the Authority of a Secret. If the configuration does not refer to the Secret, all verifications
 // with the result fail. They still fail if the configuration refers to the Secret later: call Authority again in this
 // case.
-func (s *Store) Authority(secret ir.Name) *Authority {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if e := s.authorities[secret]; e != nil {
-		return e.Authority
-	}
-	return newAuthority(secret)
-}
+func (s *Store) Authority(secret ir.Name) *Authority { return s.book.Get(secret).Authority }
 
 // SetSecret sets the contents of a Secret; present is false if the Secret does not exist. It does nothing if the
 // configuration does not refer to the Secret. It parses the contents only if they have changed.
 func (s *Store) SetSecret(name ir.Name, data map[string][]byte, present bool) {
-	e := s.authorities[name]
-	if e == nil {
+	e, found := s.book.Find(name)
+	if !found {
 		return
 	}
 	if !present {
