@@ -5,10 +5,7 @@ package settings
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
@@ -90,186 +87,274 @@ const (
 	SecretsReferenced = "referenced"
 )
 
-// Config holds the options of the controller. The zero value of a field means its default.
+// Config holds the options of the controller. The zero value of a field means its default. The documentation of the
+// Caddyfile contains the first paragraph of each field's comment, without the name of the field.
 type Config struct {
 	// Source is the source of Kubernetes objects. If it is nil, nothing is watched, and the process serves the live
 	// configuration that it receives with PUT /k8singress/config.
 	Source *Source `json:"source,omitempty"`
 
-	// IngressClass is the value of the older annotation kubernetes.io/ingress.class that selects this controller. The
-	// field spec.ingressClassName works differently: it refers to an IngressClass, and Ingresses of every IngressClass
-	// with our ControllerName are served, whatever its name. If objects are read from manifests, spec.ingressClassName
-	// may also be this value without an IngressClass object. Default: nginx.
+	// IngressClass is the value of the older annotation `kubernetes.io/ingress.class` with which an Ingress selects
+	// this controller. The newer field `spec.ingressClassName` refers to an IngressClass instead. The controller serves
+	// each IngressClass whose `spec.controller` is the value of `controller_name`, whatever the name of the
+	// IngressClass is. With the option `manifests`, and only then, an Ingress may also use the value of `ingress_class`
+	// in `spec.ingressClassName` if no IngressClass with this name exists. Default: nginx.
 	IngressClass string `json:"ingress_class,omitempty"`
-	// IngressClassByName also serves Ingresses whose spec.ingressClassName is IngressClass, even if the IngressClass
-	// does not exist or has another spec.controller. Default: false. It is always on if reading IngressClasses is not
-	// permitted and only some namespaces are watched.
+	// IngressClassByName also serves Ingresses whose `spec.ingressClassName` is the name in `ingress_class`, even if no
+	// IngressClass with this name exists, or if its `spec.controller` names another controller. This is the default if
+	// `namespaces` is set and the controller has no permission to read IngressClasses. Default: IngressClasses are
+	// selected by `spec.controller`.
 	IngressClassByName bool `json:"ingress_class_by_name,omitempty"`
-	// ControllerName is the spec.controller of the IngressClasses that this controller serves. Default:
-	// k8s.io/ingress-nginx, because the field of an existing IngressClass cannot be changed.
+	// ControllerName is the `spec.controller` of the IngressClasses that this controller serves. The default is the
+	// value that ingress-nginx uses, because `spec.controller` of an existing IngressClass cannot be changed. Default:
+	// k8s.io/ingress-nginx.
 	ControllerName string `json:"controller_name,omitempty"`
-	// WatchIngressWithoutClass also serves Ingresses without a class. Default: false.
+	// WatchIngressWithoutClass also serves Ingresses without a class. Default: Ingresses without a class are served
+	// only if an IngressClass of this controller is the default class.
 	WatchIngressWithoutClass bool `json:"watch_ingress_without_class,omitempty"`
 
-	// DisableCatchAll rejects rules without a host and Ingresses that only have a default backend, because they would
-	// match every host. Default: false.
+	// DisableCatchAll rejects rules without a host, Ingresses that only have a default backend, and aliases
+	// (`server-alias`) that are regular expressions or wildcards below a public suffix, such as `*.com`. Each of these
+	// would serve hosts that belong to other namespaces. Default: Ingresses without a host serve all hosts that are not
+	// in another Ingress.
 	DisableCatchAll bool `json:"disable_catch_all,omitempty"`
-	// Snippets controls Ingresses with snippets of nginx configuration that may restrict access. If it is empty, all
-	// requests to such an Ingress get 503. With `ignore`, the Ingress is served without the snippets.
+	// Snippets controls Ingresses with snippets that may reject requests. With `ignore`, they are served without these
+	// snippets, and get a warning. Snippets of nginx configuration are never executed, so requests that a snippet
+	// rejects in ingress-nginx are served here with `ignore`. The option also applies to the snippets in the ConfigMap,
+	// and to ModSecurity. Default: requests for Ingresses with such snippets get 503.
 	Snippets string `json:"snippets,omitempty"`
 
-	// HTTP lists the addresses that serve HTTP. An empty list means that HTTP is not served. Default: [":80"].
+	// HTTP lists the addresses on which the HTTP servers listen. Default: :80.
+	//
+	// An empty list means that there are no HTTP servers.
 	HTTP []string `json:"http,omitzero"`
-	// HTTPS lists the addresses that serve HTTPS. An empty list means that HTTPS is not served. Default: [":443"].
+	// HTTPS lists the addresses on which the HTTPS servers listen. They also serve HTTP/2 and HTTP/3. Default: :443.
+	//
+	// An empty list means that there are no HTTPS servers.
 	HTTPS []string `json:"https,omitzero"`
-	// HTTP3 is "off" to disable HTTP/3: the HTTPS addresses then do not listen on UDP, and responses do not advertise
-	// HTTP/3. Default: HTTP/3 is enabled.
+	// HTTP3 disables HTTP/3 if it is `off`: nothing listens on UDP at the addresses of `https`, and no response has an
+	// `Alt-Svc` header. Set it if UDP packets do not reach the controller, for example behind a load balancer that
+	// supports only TCP. Otherwise browsers try HTTP/3 without success. Default: HTTP/3 is on, with UDP on the ports of
+	// `https`.
 	HTTP3 string `json:"http3,omitempty"`
-	// H2C enables HTTP/2 without TLS at the HTTP addresses: h2c with prior knowledge. Default: false.
+	// H2C accepts HTTP/2 without TLS (with prior knowledge) on the addresses in `http`. Some load balancers use it, and
+	// so do gRPC clients without TLS. Default: HTTP/2 without TLS gets 400.
 	H2C bool `json:"h2c,omitempty"`
 
-	// SharePorts allows another process to listen on the addresses of HTTP, HTTPS and Health at the same time; each
-	// process gets a part of the requests. Default: the process does not start while another process listens there.
+	// SharePorts allows another process to listen on the addresses in `http`, `https` and `health` at the same time,
+	// including HTTP/3. The kernel distributes the connections among the processes. Use the option if a new process
+	// replaces an old process on the same machine without an interruption, and set it in both processes. HTTP/3 clients
+	// may then have to connect again. The ports of `tcp_services` and `udp_services` cannot be shared, and a Unix
+	// socket belongs to the process that opened it last. Default: a process does not start while another process
+	// listens on the same addresses.
 	SharePorts bool `json:"share_ports,omitempty"`
 
-	// Health is the address that serves /healthz and /readyz. Default: none.
+	// Health is the address on which health probes are served. `/healthz` returns 200 while the process works.
+	// `/readyz` returns 503 until all objects have been applied, then 200, and 503 again after the shutdown has begun.
+	// A process does not start while another process listens on the address, unless both processes have `share_ports`.
+	// Default: none.
 	Health string `json:"health,omitempty"`
-	// HealthPath is the path of the liveness probe at the address Health. Default: /healthz.
+	// HealthPath is the path that is used instead of `/healthz` on the address in `health`. Default: /healthz.
 	HealthPath string `json:"health_path,omitempty"`
-	// HealthReady makes HealthPath return the same status as /readyz. Default: false.
+	// HealthReady makes `/healthz`, or the path in `health_path`, return the same status as `/readyz`. Use it for pods
+	// whose liveness and readiness probes use the same path, as in ingress-nginx. Default: `/healthz` returns 200 while
+	// the process works.
 	HealthReady bool `json:"health_ready,omitempty"`
-	// HealthMetrics also serves /metrics at the address Health. The admin API always serves it. Default: false.
+	// HealthMetrics also serves `/metrics` on the address in `health`, with the same metrics as the admin API. Every
+	// client that can connect to the address can read them. Default: only the admin API serves metrics.
 	HealthMetrics bool `json:"health_metrics,omitempty"`
-	// ShutdownDelay is how long new requests are still accepted after the process has received the signal to stop.
-	// During this time /readyz fails, and every response asks the client to close its connection. Default: 0.
+	// ShutdownDelay is how long new requests are still accepted after the shutdown has begun, so that load balancers
+	// notice the shutdown by the status of `/readyz`. During this time, each response asks its client to open a new
+	// connection, which a load balancer directs to another replica: by `Connection: close` in HTTP/1.1, or by a GOAWAY
+	// frame in HTTP/2. The option sets Caddy's global option `shutdown_delay`, so it also applies to sites of your own.
+	// Default: 0s, or the value of Caddy's option.
 	ShutdownDelay Duration `json:"shutdown_delay,omitempty"`
-	// ShutdownTimeout is how long active requests and streams may continue after ShutdownDelay. Default: 240 s.
+	// ShutdownTimeout is how long requests in progress may take after `shutdown_delay`, including WebSockets and other
+	// streams. The process exits as soon as these requests are complete. The option sets Caddy's global option
+	// `grace_period`, so it also applies to sites of your own. In a pod, `terminationGracePeriodSeconds` has to be
+	// longer than the sum of `shutdown_delay` and `shutdown_timeout`. Default: 240s, as in ingress-nginx, or the value
+	// of Caddy's option.
 	ShutdownTimeout Duration `json:"shutdown_timeout,omitempty"`
 
-	// ConfigMap is the namespace/name of the ConfigMap with the global options of ingress-nginx. Default: none.
+	// ConfigMap is the namespace/name of the ConfigMap with the global options of ingress-nginx. Changes take effect
+	// immediately. An IngressClass can have its own ConfigMap in `spec.parameters`. If these parameters have the scope
+	// Cluster, they name a ConfigMap in the namespace of this one. Default: none.
 	ConfigMap ir.Name `json:"configmap,omitzero"`
-	// TCPServices is the namespace/name of the ConfigMap with the TCP ports. Default: none.
+	// TCPServices is the namespace/name of the ConfigMap with the TCP ports to open, in the format of ingress-nginx.
+	// Default: none.
 	TCPServices ir.Name `json:"tcp_services,omitzero"`
-	// UDPServices is the namespace/name of the ConfigMap with the UDP ports. Default: none.
+	// UDPServices is the namespace/name of the ConfigMap with the UDP ports to open, in the format of ingress-nginx.
+	// Default: none.
 	UDPServices ir.Name `json:"udp_services,omitzero"`
-	// StreamBind lists the IP addresses that TCP and UDP ports listen on. Default: all.
+	// StreamBind lists the IP addresses on which TCP and UDP ports are opened. With only `127.0.0.1`, they cannot be
+	// reached from outside the pod or the machine, nor through a Service. Default: all.
 	StreamBind []string `json:"stream_bind,omitempty"`
-	// ServiceTCPPorts and ServiceUDPPorts list the ports that Services may open with the annotations
-	// k8singress.io/tcp-ports and k8singress.io/udp-ports: numbers, and ranges such as 5000-5999. Default: none.
+	// ServiceTCPPorts lists the TCP ports that a Service may open with its annotation `k8singress.io/tcp-ports`. The
+	// ports of `http`, `https`, `health` and the admin API are always excluded. If the ConfigMap of `tcp_services` also
+	// defines a port, the ConfigMap takes precedence. Default: none.
 	ServiceTCPPorts []string `json:"service_tcp_ports,omitempty"`
+	// ServiceUDPPorts lists the UDP ports that a Service may open with its annotation `k8singress.io/udp-ports`. The
+	// rules of `service_tcp_ports` also apply to UDP. Default: none.
 	ServiceUDPPorts []string `json:"service_udp_ports,omitempty"`
-	// ServicePortNamespaces lists the namespaces whose Services may open ports with these annotations: names of
-	// namespaces, and prefixes of names such as team-*. Default: all.
+	// ServicePortNamespaces lists the namespaces whose Services may open TCP and UDP ports with annotations. Each entry
+	// is a name, or a prefix of names followed by `*`. The option requires `service_tcp_ports` or `service_udp_ports`.
+	// Default: all.
 	ServicePortNamespaces []string `json:"service_port_namespaces,omitempty"`
-	// ServicePortsPerNamespace is the maximum number of TCP and UDP ports that the Services of one namespace may open
-	// with these annotations in total. If there are more, the ports of the oldest Services are opened. Default: 32.
+	// ServicePortsPerNamespace is the maximum number of TCP and UDP ports, added together, that all Services in one
+	// namespace can open with annotations. If the Services request more ports, the oldest Services get their ports, and
+	// the other Services get a warning. Ports in the ConfigMaps of `tcp_services` and `udp_services` do not count.
+	// Default: 32.
 	ServicePortsPerNamespace int `json:"service_ports_per_namespace,omitempty"`
-	// ServiceMaxConnections is the maximum value of a Service's annotation stream-max-connections.
-	// ServiceMaxIdleTimeout is the maximum value of its annotation stream-idle-timeout. Defaults: 16384 and 1 h.
-	ServiceMaxConnections int      `json:"service_max_connections,omitempty"`
+	// ServiceMaxConnections is the maximum value of the annotation `k8singress.io/stream-max-connections` of a Service.
+	// A Service with a higher value gets this maximum. Each client of a UDP port uses one file descriptor, and each
+	// connection to a TCP port uses two. Default: 16384.
+	ServiceMaxConnections int `json:"service_max_connections,omitempty"`
+	// ServiceMaxIdleTimeout is the maximum value of the annotation `k8singress.io/stream-idle-timeout` of a Service. A
+	// Service with a higher value gets this maximum. Default: 1h.
 	ServiceMaxIdleTimeout Duration `json:"service_max_idle_timeout,omitempty"`
 
-	// BodyFiles is the maximum total size, in bytes, of the request and response bodies that are buffered in temporary
-	// files. Namespaces share it. If it is reached, bodies are not buffered but forwarded while they arrive. Default: 8
-	// GiB.
+	// BodyFiles is the maximum total size of the request and response bodies that are buffered in temporary files, in
+	// the folder in the environment variable `TMPDIR`. The files have no names, so tools that sum up file sizes do not
+	// see them. All namespaces share this space, and a single namespace can use about eight ninths of it. If no space
+	// is left, a body is forwarded while it arrives. A slow client then also keeps its endpoint busy, and the request
+	// cannot be retried at another endpoint. Default: 8GiB.
+	//
+	// In JSON, the size is in bytes.
 	BodyFiles int64 `json:"body_files,omitempty"`
-	// StrictPaths rejects, with 400, every path that servers can interpret in more than one way: with dot segments, two
-	// slashes, a semicolon, a backslash, or an escaped dot, slash, semicolon, backslash or escape. Default: such a path
-	// is rejected only if one interpretation leads to a route with access control that the request has not passed.
+	// StrictPaths rejects all requests whose path is ambiguous with 400. A path is ambiguous if servers can interpret
+	// it in more than one way, because it contains a dot segment, two slashes in a row, a semicolon, a backslash, a
+	// percent-encoded dot, slash, semicolon or backslash, or a double encoding such as `%252f`. This also rejects names
+	// with an encoded slash, which registries and object stores use. Default: an ambiguous path is rejected only if one
+	// interpretation leads to a route with different access control, or to no route.
 	StrictPaths bool `json:"strict_paths,omitempty"`
-	// AccessLog is "off" to log neither requests nor connections to TCP and UDP ports, whatever the ConfigMap says.
-	// Default: the ConfigMap decides.
+	// AccessLog disables the access log if it is `off`: neither requests nor connections to TCP and UDP ports are
+	// logged, even if the ConfigMap configures an access log. Without the option, they are logged to standard output,
+	// in the formats of ingress-nginx. Default: requests and connections are logged.
 	AccessLog string `json:"access_log,omitempty"`
 	// Via adds a Via header to responses, which shows clients that they passed through this server. Default: false.
 	Via bool `json:"via,omitempty"`
 
-	// ExternalNames limits the targets of Services of type ExternalName. "all" allows every address, except networks in
-	// ReachDeny and the addresses that the process itself listens on. "off" rejects such Services. Default: all
-	// addresses are allowed, except loopback, link-local and multicast addresses and the addresses of this machine, the
-	// API server and cloud metadata services.
+	// ExternalNames is the addresses to which the names in Services of type `ExternalName` may resolve. Without the
+	// option, these are all addresses except loopback, link-local and multicast addresses, and the addresses of this
+	// machine, the API server and cloud metadata services. With `all`, only the networks of `reach_deny` and the
+	// addresses that Caddy itself listens on are forbidden; use it if Caddy runs on the same machine as the services.
+	// `reach_allow` does not apply to Services of type `ExternalName`. With `off`, such Services are rejected. Default:
+	// addresses of other machines.
 	ExternalNames string `json:"external_names,omitempty"`
-	// ReachAllow lists networks in which endpoints may have addresses that are forbidden by default: loopback,
-	// link-local and multicast addresses, and cloud metadata services. If an address is in several networks, the
-	// narrowest network decides. The addresses that the process itself listens on stay forbidden. Default: none.
+	// ReachAllow lists networks whose addresses are allowed for endpoints, although they are forbidden by default.
+	// Loopback, link-local and multicast addresses, and the addresses of cloud metadata services, are forbidden by
+	// default. If Caddy runs on the same machine as the services, set it to `127.0.0.0/8 ::1/128`. The addresses that
+	// the process itself listens on stay forbidden. Default: none.
 	ReachAllow []string `json:"reach_allow,omitempty"`
-	// ReachDeny lists networks. Addresses in these networks are not allowed as endpoints or as targets of ExternalName
-	// Services. Default: none.
+	// ReachDeny lists networks whose addresses are forbidden for endpoints and for the targets of `ExternalName`
+	// Services. If networks in both `reach_allow` and `reach_deny` contain an address, the smallest of these networks
+	// decides. Default: none.
 	ReachDeny []string `json:"reach_deny,omitempty"`
-	// Resolvers lists the IP addresses of the DNS servers for ExternalName Services, with a port if it is not 53.
-	// Default: the servers in /etc/resolv.conf.
+	// Resolvers lists the DNS servers for the names of `ExternalName` Services, with a port if it is not 53. The search
+	// domains still come from `/etc/resolv.conf`. Default: the servers in `/etc/resolv.conf`.
 	Resolvers []string `json:"resolvers,omitempty"`
-	// Zone is the topology zone of the process. If the EndpointSlices of a Service have topology hints, requests stay
-	// in this zone. It may be a placeholder for an environment variable, such as {env.ZONE}. Default: none, and hints
-	// are ignored.
+	// Zone is the topology zone in which Caddy runs. Requests for a Service are sent only to endpoints in this zone if
+	// the EndpointSlices of the Service have zone hints. The field `trafficDistribution` of the Service can enable
+	// these hints. `{env.ZONE}` is replaced with the value of the environment variable ZONE, which the downward API can
+	// set from the label `topology.kubernetes.io/zone` of the pod. If the variable is empty, no zone is configured.
+	// Default: none, and zone hints are ignored.
 	Zone string `json:"zone,omitempty"`
 
-	// PublishService is the namespace/name of the Service whose address is written to the status of Ingresses. Default:
-	// none.
+	// PublishService is the namespace/name of the Service whose addresses are written to the status of Ingresses.
+	// Default: none.
 	PublishService ir.Name `json:"publish_service,omitzero"`
-	// PublishPorts keeps the ports of the Service PublishService in sync with the open TCP and UDP ports. It requires
-	// permission to patch the Service. Default: false.
+	// PublishPorts keeps the ports of the Service in `publish_service` in sync with the open TCP and UDP ports. Other
+	// ports of the Service are not changed. The option requires permission to patch the Service. Default: the Service
+	// is not changed.
 	PublishPorts bool `json:"publish_ports,omitempty"`
-	// PublishAddress lists the IP addresses and host names that are written to the status of Ingresses. Default: none.
+	// PublishAddress lists the IP addresses and host names that are written to the status of Ingresses, instead of the
+	// addresses of a Service. Default: none.
 	PublishAddress []string `json:"publish_address,omitempty"`
 
-	// PublishNodes writes the addresses of the nodes that run the controller's pods to the status of Ingresses. It is
-	// "internal" or "external". With "external", a node without an external address is listed with its internal
-	// address. Default: none.
+	// PublishNodes writes the addresses of the nodes on which ready pods of the controller run to the status of
+	// Ingresses. Use it for pods that use ports of their nodes, for example with `hostNetwork`. `internal` selects the
+	// internal address of each node; `external` selects the external address, or the internal one if there is no
+	// external address. The controller's pods are found by their labels. The option requires permission to list and
+	// watch nodes, and the pods in the controller's namespace. If `publish_service` is also set, it only identifies the
+	// controller's own Service, and the addresses of the Service are not written. Default: none.
 	PublishNodes string `json:"publish_nodes,omitempty"`
 
-	// Status is "off" to disable writing addresses to the status of Ingresses, whatever PublishService and
-	// PublishAddress say. Default: they are written.
+	// Status disables the status if it is `off`: no addresses are written to the status of Ingresses, even if
+	// `publish_service` or `publish_address` is set. `publish_service` still identifies the controller's own Service.
+	// Default: addresses are written if one of the options `publish_*` configures them.
 	Status string `json:"status,omitempty"`
 
-	// SSLPassthrough enables ingress-nginx's annotation ssl-passthrough, like ingress-nginx's flag
-	// enable-ssl-passthrough. With this annotation, the backend of an Ingress terminates TLS itself. Default: false.
+	// SSLPassthrough enables the annotation `ssl-passthrough`, with which an Ingress forwards the TLS connections of
+	// its hosts to a backend that terminates TLS itself. It corresponds to the flag `--enable-ssl-passthrough` of
+	// ingress-nginx. When an Ingress gets the annotation, no reload is necessary. Default: the annotation has no
+	// effect, and the controller terminates TLS.
 	SSLPassthrough bool `json:"ssl_passthrough,omitempty"`
-	// DefaultBackend is the namespace/name of a Service, with ":port" appended if it is not the first port. It serves
-	// requests that match no host or path, and the error pages of Ingresses that do not configure a Service for error
-	// pages. Default: none.
+	// DefaultBackend is the Service for requests that do not match a host and path of an Ingress. The option
+	// corresponds to the flag `--default-backend-service` of ingress-nginx. The Service also provides the error pages
+	// of `custom-http-errors` if an Ingress has no `default-backend`. Requests are sent to it by HTTP, to the port in
+	// the option or, without a port, to its first port. If the Service has no endpoints or does not respond, clients
+	// get the original error. Annotations of Ingresses do not apply to its responses. Default: none: requests that do
+	// not match an Ingress get 404.
+	//
+	// It is namespace/name, with ":port" appended if it is not the first port.
 	DefaultBackend ir.ServicePort `json:"default_backend,omitzero"`
-	// DefaultCertificate is the namespace/name of the Secret with the certificate for host names that have no
-	// certificate of their own. Default: a self-signed certificate.
+	// DefaultCertificate is the namespace/name of the Secret with the certificate for server names for which there is
+	// no other certificate. Default: a self-signed certificate.
 	DefaultCertificate ir.Name `json:"default_certificate,omitzero"`
-	// AutoHTTPS selects the Ingress hosts that get a certificate from an issuer: "off" means none, and "all" every host
-	// without a Secret. Default: the hosts of tls entries without secretName.
+	// AutoHTTPS selects the hosts of Ingresses for which the controller gets certificates from an issuer. `off` selects
+	// no hosts, even if an Ingress requests a certificate. `all` selects all hosts without a Secret. Default: the hosts
+	// of an entry of `spec.tls` without `secretName`.
 	AutoHTTPS string `json:"auto_https,omitempty"`
-	// AutoHTTPSExcept lists the namespaces whose Ingresses get no certificates from an issuer. Default: none.
+	// AutoHTTPSExcept lists the namespaces whose Ingresses get no certificates from an issuer, even if the Ingresses
+	// request them. Default: none.
 	AutoHTTPSExcept []string `json:"auto_https_except,omitempty"`
-	// ACMEOnMissingSecret also obtains certificates for the hosts of a tls entry whose Secret does not exist. Default:
-	// false.
+	// ACMEOnMissingSecret requests certificates from an issuer for the hosts of an entry in `spec.tls` whose Secret
+	// does not exist. As soon as the Secret exists, its certificate is used instead. Default: hosts whose Secret does
+	// not exist get the default certificate.
 	ACMEOnMissingSecret bool `json:"acme_on_missing_secret,omitempty"`
-	// Email is the contact address for the certificate authority of Ingress hosts. Default: none.
+	// Email is the contact address that the certificate authority for Ingress hosts gets. For sites of your own, use
+	// Caddy's global option `email`. Default: none.
 	Email string `json:"email,omitempty"`
-	// ACMECA is the URL of the ACME directory of the certificate authority for Ingress hosts. Default: Caddy's
-	// certificate authorities.
+	// ACMECA is the URL of the ACME directory of the certificate authority for Ingress hosts. A private certificate
+	// authority may issue certificates for any name, such as `web.local`. If this machine does not trust the TLS
+	// certificate of the directory, use `issuer acme` with `dir` and `trusted_roots` instead. For sites of your own,
+	// use Caddy's global option `acme_ca`. Default: Caddy's default certificate authorities.
 	ACMECA string `json:"acme_ca,omitempty"`
 	// Issuers lists the issuers of certificates for Ingress hosts, which are modules of Caddy's namespace tls.issuance.
 	// They are tried in order until one issues a certificate. Default: ACME with Email and ACMECA.
 	Issuers []json.RawMessage `json:"issuers,omitempty"`
-	// KeyType is the key type of the certificates from issuers. The names of key types are defined by Caddy. Default:
+	// KeyType is the key type of certificates from issuers: `p256`, `p384`, `rsa2048`, `rsa4096` or `ed25519`. Default:
 	// p256.
 	KeyType string `json:"key_type,omitempty"`
-	// HostsPerNamespace is the maximum number of hosts of one namespace that get a certificate from an issuer. The
-	// oldest hosts take precedence. Default: 100.
+	// HostsPerNamespace is the maximum number of hosts of one namespace for which the controller gets certificates from
+	// an issuer. If a namespace has more hosts, wildcards take precedence over other hosts, and older hosts over newer
+	// ones. The limit prevents one team from using up the rate limit of the certificate authority for all teams.
+	// Default: 100.
 	HostsPerNamespace int `json:"hosts_per_namespace,omitempty"`
-	// NewHostsPerDay is the maximum number of new host names of one namespace for which certificates are requested
-	// within 24 hours. Hosts that were deleted since then are counted, too. Default: four times HostsPerNamespace.
+	// NewHostsPerDay is the maximum number of new names of one namespace for which certificates are requested within 24
+	// hours. A name counts even if the request fails or the host is deleted again. Renewals and retries for the same
+	// name do not count. Certificate authorities limit the orders of an account, so a namespace that keeps replacing
+	// its hosts would use up this limit for all namespaces. Caddy's storage keeps the count. Default: four times
+	// `hosts_per_namespace`.
 	NewHostsPerDay int `json:"new_hosts_per_day,omitempty"`
-	// CheckHostDNS requests certificates only for names that resolve to an address of this controller, according to
-	// PublishAddress and PublishService. Default: false.
+	// CheckHostDNS requests certificates only for names that resolve to this controller: the DNS servers in
+	// `resolvers`, or of the system, must return an address of `publish_address` or `publish_service`. Do not use it if
+	// names resolve to different addresses inside the cluster and on the internet (split-horizon DNS), or if the DNS
+	// records point to a proxy in front of the controller. Wildcard names are not checked. Default: off.
 	CheckHostDNS bool `json:"check_host_dns,omitempty"`
 
-	// HostOwnership controls hosts with Ingresses in several namespaces. With "namespace", only the paths of the
-	// namespace that owns the host are served. Default: the paths of all namespaces are served, but the settings for
-	// the whole host come from its owner, which is the namespace of the oldest Ingress with a rule for it.
+	// HostOwnership is how Ingresses of several namespaces share a host. The owner of a host is the namespace of its
+	// oldest Ingress. With `shared`, the paths of all namespaces are served, and only the owner can configure the whole
+	// host. With `namespace`, only the owner's Ingresses are served on the host, and on all hosts that a wildcard of
+	// the owner matches. Default: shared.
 	HostOwnership string `json:"host_ownership,omitempty"`
 	// HostOwners lists the namespaces that may own a host. The keys are a host name, a wildcard for all names below a
 	// domain, or "*" for every other host. The values are names of namespaces, and prefixes of names such as team-*.
 	// Default: all namespaces.
 	HostOwners map[string][]string `json:"host_owners,omitempty"`
-	// ACMESolverNamespaces lists the namespaces whose Ingresses may serve HTTP-01 challenges on hosts of other
-	// namespaces, whatever HostOwnership and HostOwners say. Default: none.
+	// ACMESolverNamespaces lists the namespaces whose Ingresses may serve HTTP-01 challenges of certificate
+	// authorities, below `/.well-known/acme-challenge`, even on hosts on which `host_ownership` or `host_owner`
+	// excludes these namespaces. This does not apply to hosts that require client certificates. Default: none.
 	ACMESolverNamespaces []string `json:"acme_solver_namespaces,omitempty"`
 
 	// Chains maps names to lists of Caddy HTTP routes. An Ingress selects lists with the annotation
@@ -277,18 +362,22 @@ type Config struct {
 	// them, so Caddy placeholders in them are replaced. Default: none.
 	Chains map[string]json.RawMessage `json:"chains,omitempty"`
 
-	// ElectionID is the name of the Lease whose holder writes status and Events. Default: k8singress-leader.
+	// ElectionID is the name of the Lease for leader election. Only the replica that holds the Lease writes status and
+	// Events. All replicas serve requests. Default: k8singress-leader.
 	ElectionID string `json:"election_id,omitempty"`
-	// ElectionFallback is the name of the Lease that is used if RBAC forbids the Lease ElectionID and allows this
-	// Lease. This is necessary where an RBAC rule is limited to the name of one Lease. Default: none.
+	// ElectionFallback is the name of the Lease that is used if RBAC does not allow access to the Lease in
+	// `election_id`, and allows access to this Lease. The RBAC rules of ingress-nginx allow access to its own Lease
+	// only. Default: none.
 	ElectionFallback string `json:"election_fallback,omitempty"`
-	// ElectionNamespace is the namespace of the Lease. Default: the namespace of the process.
+	// ElectionNamespace is the namespace of the Lease. Default: the namespace that Caddy runs in.
 	ElectionNamespace string `json:"election_namespace,omitempty"`
 	// ElectionTTL is how long the Lease stays valid if its holder does not renew it. The holder retries for two thirds
-	// of this time. Default: 15 s.
+	// of this time. If the holder crashes, another replica starts to write status and Events after this time. Default:
+	// 15s.
 	ElectionTTL Duration `json:"election_ttl,omitempty"`
-	// Election is "off" to disable leader election: every replica then writes status and Events and requests
-	// certificates. Default: only the holder of the Lease does this.
+	// Election disables leader election if it is `off`: no Lease is used, and every replica writes status and Events,
+	// and requests certificates. Use it for a controller with one replica and without permission to use Leases.
+	// Default: only the holder of the Lease writes.
 	Election string `json:"election,omitempty"`
 
 	// Admin is the address of Caddy's admin API, from "listen" in "admin" of Caddy's JSON configuration, or "off".
@@ -306,16 +395,20 @@ type Source struct {
 
 // Kubernetes configures the access to an API server.
 type Kubernetes struct {
-	// Kubeconfig is the path of a kubeconfig file. Default: the service account of the pod that the process runs in.
+	// Kubeconfig is the path of a kubeconfig file for access to the API server. Default: the service account of the pod
+	// that Caddy runs in.
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	// Namespaces limits the watch to these namespaces. Default: all.
 	Namespaces []string `json:"namespaces,omitempty"`
-	// NamespaceSelector is a label selector, such as "team=shop,tier!=test". Ingresses in namespaces with other labels
-	// are not served, and their status is not changed. Default: all.
+	// NamespaceSelector serves only Ingresses of namespaces whose labels match, such as `team=shop` or `"team in (shop,
+	// web)"`. Default: all.
+	//
+	// The status of other Ingresses is not changed.
 	NamespaceSelector string `json:"namespace_selector,omitempty"`
-	// Secrets selects which Secrets are read: "all" Secrets in the watched namespaces, or only the Secrets that
-	// Ingresses and options refer to ("referenced"). Referenced Secrets are watched by name, so no permission to read
-	// other Secrets is necessary. Default: all.
+	// Secrets is the Secrets that the controller reads. With `all`, it reads all Secrets in the namespaces that it
+	// watches. With `referenced`, it reads only the Secrets to which Ingresses and options refer. It watches each of
+	// them by name, and needs no permission to read other Secrets. If it has no permission to read a Secret to which an
+	// Ingress refers, it reports this as a problem of the Ingress. Default: all.
 	Secrets string `json:"secrets,omitempty"`
 }
 
@@ -395,58 +488,4 @@ func dropDefault[T comparable](field *T, value T) {
 	if *field == value {
 		*field = none
 	}
-}
-
-// MatchNamespace reports whether a namespace is in a list of names and prefixes. A prefix ends with "*".
-func MatchNamespace(patterns []string, namespace string) bool {
-	return slices.ContainsFunc(patterns, func(pattern string) bool {
-		begin, open := strings.CutSuffix(pattern, "*")
-		return pattern == namespace || open && strings.HasPrefix(namespace, begin)
-	})
-}
-
-// PortRange is a range of ports. Both ends are included.
-type PortRange struct{ First, Last uint16 }
-
-// ParsePortRange parses a port such as 5432, or a range such as 5000-5999.
-func ParsePortRange(text string) (PortRange, error) {
-	first, last, isRange := strings.Cut(text, "-")
-	if !isRange {
-		last = first
-	}
-	from, err := strconv.ParseUint(first, 10, 16)
-	to, errLast := strconv.ParseUint(last, 10, 16)
-	if err != nil || errLast != nil || from == 0 || from > to {
-		return PortRange{}, fmt.Errorf("%q is neither a port from 1 to 65535 nor a range of them, such as 5000-5999",
-			text)
-	}
-	return PortRange{First: uint16(from), Last: uint16(to)}, nil
-}
-
-// Has reports whether a port is in the range.
-func (r PortRange) Has(port uint16) bool { return r.First <= port && port <= r.Last }
-
-// String returns the range in the form that ParsePortRange parses.
-func (r PortRange) String() string {
-	if r.First == r.Last {
-		return strconv.Itoa(int(r.First))
-	}
-	return fmt.Sprintf("%d-%d", r.First, r.Last)
-}
-
-// Duration is a duration that JSON represents as Caddy does: "10s", or a number of nanoseconds.
-type Duration time.Duration
-
-// UnmarshalJSON parses a string such as "10s", or a number of nanoseconds.
-func (d *Duration) UnmarshalJSON(data []byte) error {
-	var text string
-	if json.Unmarshal(data, &text) != nil {
-		return json.Unmarshal(data, (*int64)(d))
-	}
-	parsed, err := time.ParseDuration(text)
-	if err != nil {
-		return fmt.Errorf("%q is not a duration, such as 10s or 4m: %w", text, err)
-	}
-	*d = Duration(parsed)
-	return nil
 }
