@@ -12,13 +12,9 @@ import (
 )
 
 // account records a finished request in the metrics and, with one line, in the access log. Every code path that
-// responds must call it exactly once per request, even if the request is rejected before its route is looked up. err is
-// the error of the request, or nil. If err is not nil and no response was written yet, account records the status of
-// the error response; otherwise it records x.Status. known is false if no Ingress defines the host of the request.
-func account(table *live.Table, x *exchange.Exchange, began time.Time, known bool, err error) {
-	if err != nil && !x.Writer.Started() {
-		x.Status = exchange.StatusOf(err)
-	}
+// responds must call it exactly once per request, even if the request is rejected before its route is looked up. known is
+// false if no Ingress defines the host of the request.
+func account(table *live.Table, x *exchange.Exchange, began time.Time, known bool) {
 	requests.record(x.Status, began)
 	table.AccessLog().Record(x, began, known)
 }
@@ -55,7 +51,7 @@ func accountBare(w message.Writer, r *message.Request, status int, began time.Ti
 		return
 	}
 	x := &exchange.Exchange{Request: r, Writer: w, Status: status, Clients: table.Clients(), Global: table.Global()}
-	account(table, x, began, true, nil)
+	account(table, x, began, true)
 }
 
 // runningTable returns the routing table of the running configuration, or nil if no configuration is running.

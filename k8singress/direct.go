@@ -1,35 +1,26 @@
 package k8singress
 
 import (
-	"errors"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"go.uber.org/zap"
 
-	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/live"
 	"github.com/k8singress/k8singress/internal/http/message"
-	"github.com/k8singress/k8singress/internal/http/tracing"
-	"github.com/k8singress/k8singress/internal/model/pools"
 	"github.com/k8singress/k8singress/internal/process/logs"
 )
 
 // direct serves the requests of a server, bypassing Caddy's HTTP server. It is used if the server only serves
 // Ingresses.
 type direct struct {
-	table  *live.Table
+	answerer
 	server *caddyhttp.Server
-	log    *zap.Logger
 	// altSvc adds the Alt-Svc header to responses over TLS, to announce HTTP/3. It is nil if HTTP/3 is disabled.
 	altSvc *message.Changes
-	// prepared is the method value d.prepare, created once to save an allocation per request.
-	prepared func(http.ResponseWriter, *http.Request) *http.Request
 	// before holds the hosts of the Caddy routes that precede the route to the Ingresses. Requests for these hosts are
 	// served by Caddy's HTTP server.
 	before hostSet
@@ -40,8 +31,8 @@ type direct struct {
 // reason why Caddy's HTTP server must serve the requests. d always serves the requests on additional listeners, which
 // have their own hosts.
 func newDirect(server *caddyhttp.Server, table *live.Table) (d *direct, reason string) {
-	d = &direct{table: table, server: server, log: logs.Logger("k8singress.http"), altSvc: altSvcOf(server)}
-	d.prepared = d.prepare
+	d = &direct{server: server, altSvc: altSvcOf(server)}
+	d.answerer = answerer{table: table, log: logs.Logger("k8singress.http"), prepare: d.prepareForCaddy}
 	d.before, reason = ingressesBehind(server)
 	return d, reason
 }
@@ -85,8 +76,6 @@ func isChallenge(r *message.Request) bool {
 	return false
 }
 
-var exchanges = pools.NewStructs[exchange.Exchange]("k8singress: exchange")
-
 // notDirect returns the reason why a request must be served by Caddy's HTTP server, or an empty string if d can serve
 // the request itself.
 func (d *direct) notDirect(r *message.Request) (reason string) {
@@ -107,61 +96,15 @@ func (d *direct) serve(w message.Writer, r *message.Request) {
 		byCaddy(d.server, w, r)
 		return
 	}
-	requests.begun.Add(1)
-	defer requests.ended.Add(1)
-	began := time.Now()
-	owned := exchanges.Get()
-	x := owned.Value()
-	*x = exchange.Exchange{
-		Request: r, Writer: w, Prepare: d.prepared, ForAllResponses: d.table.Always(r.TLS() != nil),
-		CloseConn: caddy.Exiting(),
-		// Set the fields Clients and Global here, because the access log needs Clients even if the request is rejected
-		// before its route is looked up.
-		Clients: d.table.Clients(), Global: d.table.Global(),
+	added := d.altSvc
+	if !ofServer || r.TLS() == nil || r.Major > 2 {
+		added = nil
 	}
-	if d.altSvc != nil && ofServer && r.TLS() != nil && r.Major < 3 {
-		x.ChangeResponse(d.altSvc)
-	}
-	outcome, err := serve(d.table, x)
-	if outcome == live.Probe {
-		err = serveProbe(d.table, x)
-	}
-	if outcome == live.NoHost {
-		_ = x.Respond(http.StatusNotFound, "") // A failed write means that the client has gone.
-	} else if err != nil {
-		d.fail(x, outcome, err)
-	}
-	if x.Hidden != nil && exchange.StatusOf(x.Hidden) >= http.StatusInternalServerError {
-		failures.log(d.log, zap.ErrorLevel, x,
-			"a request failed, and the client got a substitute response", x.Hidden)
-	}
-	account(d.table, x, began, outcome != live.NoHost, nil)
-	tracing.End(x, err)
-	if !x.Retained {
-		owned.Release()
-	}
+	_, _ = d.answer(w, r, added) // The client has got its response, even if there is an error.
 }
 
-// fail logs the error of a failed request and sends an error response.
-func (d *direct) fail(x *exchange.Exchange, outcome live.Outcome, err error) {
-	if errors.Is(err, exchange.ErrAborted) || x.Writer.Started() {
-		failures.log(d.log, zap.WarnLevel, x, "a response was cut off", err)
-		x.Writer.Abort()
-		return
-	}
-	status, fields := exchange.StatusOf(err), []message.Field(nil)
-	if outcome == live.NotReady {
-		fields = []message.Field{message.NewField("Retry-After", retryAfter)}
-	}
-	if status >= http.StatusInternalServerError {
-		failures.log(d.log, zap.ErrorLevel, x, "a request failed", err)
-	}
-	// The error is ignored, because a write only fails if the client has disconnected.
-	_ = x.Refuse(status, fields...)
-}
-
-// prepare prepares a request for Caddy handlers in the same way as Caddy's HTTP server.
-func (d *direct) prepare(w http.ResponseWriter, r *http.Request) *http.Request {
+// prepareForCaddy prepares a request for Caddy handlers in the same way as Caddy's HTTP server.
+func (d *direct) prepareForCaddy(w http.ResponseWriter, r *http.Request) *http.Request {
 	return caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, d.server)
 }
 

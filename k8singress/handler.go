@@ -3,7 +3,6 @@ package k8singress
 import (
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -13,7 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/http/limits"
 	"github.com/k8singress/k8singress/internal/http/live"
 	"github.com/k8singress/k8singress/internal/http/message"
-	"github.com/k8singress/k8singress/internal/http/tracing"
+	"github.com/k8singress/k8singress/internal/process/logs"
 )
 
 func init() { caddy.RegisterModule(new(Handler)) }
@@ -24,7 +23,7 @@ type Handler struct {
 	// PassThru forwards requests that match no Ingress to the next handler, instead of responding with 404.
 	PassThru bool `json:"pass_thru,omitempty"`
 
-	table *live.Table
+	answerer
 	// ours is true if the controller created the server, and false if the server belongs to a site in the Caddyfile.
 	ours bool
 }
@@ -43,7 +42,9 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	h.table = app.engine.Table()
+	h.answerer = answerer{
+		table: app.engine.Table(), log: logs.Logger("k8singress.http"), passesOn: h.PassThru, errorRoutes: true,
+	}
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		h.ours = front.Process().Listens(server)
 	}
@@ -61,59 +62,24 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 	writer := message.NewHTTPWriter(w, r)
 	request := &message.Request{Names: limits.NamesOf(&h.table.Global().Connections)}
 	defer h.limitPause(r, request)()
-	x := &exchange.Exchange{
-		Request: request, Writer: writer, ForAllResponses: h.table.Always(false), PassesOn: h.PassThru,
-		Clients: h.table.Clients(), Global: h.table.Global(),
-	}
-	x.FromHTTP(r)
-	requests.begun.Add(1)
-	defer requests.ended.Add(1)
-	began := time.Now()
+	request.FromHTTP(r)
 	if original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
-		x.Target = message.TargetOf(&original)
+		request.Target = message.TargetOf(&original)
 	}
 	delete(w.Header(), "Server")
-	added := h.demandTLS(w, r)
-	if caddy.Exiting() {
-		sendAway(w, r)
+	outcome, err := h.answer(writer, request, nil)
+	if outcome == live.NoHost && h.PassThru {
+		if caddy.Exiting() {
+			sendAway(w, r)
+		}
+		return next.ServeHTTP(w, r)
 	}
-	outcome, err := serve(h.table, x)
-	switch {
-	case outcome == live.Probe:
-		err = serveProbe(h.table, x)
-	case outcome == live.NoHost && !h.PassThru:
-		err = exchange.Fail(http.StatusNotFound, errNoHost)
-	}
-	tracing.End(x, err)
-	if outcome != live.NoHost || !h.PassThru {
-		account(h.table, x, began, outcome != live.NoHost, err)
-		markAccounted(r.Context())
-	}
-	switch {
-	case outcome == live.NoHost:
-		return h.noHost(w, r, next, added)
-	case outcome == live.NotReady:
-		w.Header().Set("Retry-After", retryAfter)
-	case writer.Aborted():
+	markAccounted(r.Context())
+	if writer.Aborted() {
 		_ = http.NewResponseController(w).Flush() // Send the data that is already buffered.
 		panic(http.ErrAbortHandler)
 	}
-	for i := range x.ErrorFields {
-		w.Header().Add(x.ErrorFields[i].Name, x.ErrorFields[i].Value)
-	}
 	return caddyError(err)
-}
-
-// noHost handles a request that matches no Ingress. If PassThru is set, it calls the next handler; otherwise it returns
-// an error, for which the error routes of the server run. added is true if demandTLS has added the HSTS header.
-func (h *Handler) noHost(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, added bool) error {
-	if !h.PassThru {
-		return caddyhttp.HandlerError{StatusCode: http.StatusNotFound, Err: errNoHost}
-	}
-	if added {
-		delete(w.Header(), strictTransport)
-	}
-	return next.ServeHTTP(w, r)
 }
 
 // caddyError returns err as an unwrapped caddyhttp.HandlerError. Caddy's HTTP server checks for this type with a type
@@ -128,22 +94,6 @@ func caddyError(err error) error {
 	}
 	// caddyhttp.Error is not used, because it would keep the status of a HandlerError that err wraps.
 	return caddyhttp.HandlerError{StatusCode: exchange.StatusOf(err), Err: err}
-}
-
-// strictTransport is the name of the header that makes browsers use only HTTPS for a host.
-const strictTransport = "Strict-Transport-Security"
-
-// demandTLS adds the HSTS header to the response, unless the administrator has set it, and reports whether it added it.
-// As in ingress-nginx, the header is added to responses with any status, but only if the client's connection to this
-// process uses TLS; X-Forwarded-Proto is ignored.
-func (h *Handler) demandTLS(w http.ResponseWriter, r *http.Request) bool {
-	value, header := h.table.HSTS(), w.Header()
-	if _, ok := header[strictTransport]; ok || r.TLS == nil || value == "" {
-		return false
-	}
-	// Assign a new slice, because Caddy's headers handler may modify the existing slice.
-	header[strictTransport] = []string{value}
-	return true
 }
 
 var (

@@ -93,6 +93,9 @@ func (x *Exchange) Head(response *message.Response) error {
 // changeAlways applies changes to the response, and then sets the response header fields that the administrator has
 // configured. It also stores the status of the response in x.Status.
 func (x *Exchange) changeAlways(changes Changes, response *message.Response) {
+	if x.ByServer != nil {
+		x.ByServer.Apply(&response.Fields)
+	}
 	changes.apply(response)
 	if x.Headers != nil && x.Route != nil {
 		set(&response.Fields, x.Headers.responses, x.Variable)
@@ -101,12 +104,12 @@ func (x *Exchange) changeAlways(changes Changes, response *message.Response) {
 	response.Close = response.Close || x.CloseConn && response.Status != http.StatusSwitchingProtocols
 }
 
-// Refuse responds to a failed request with an error status. It applies ForAllResponses, but no other header changes of
-// filters.
-func (x *Exchange) Refuse(status int, fields ...message.Field) error {
+// Refusal returns the response to a failed request, without writing it. It applies ByServer and ForAllResponses, but no
+// other header changes of filters.
+func (x *Exchange) Refusal(status int, fields ...message.Field) *message.Response {
 	response := &message.Response{Status: status, Fields: append(fields, x.ErrorFields...)}
 	x.changeAlways(x.ForAllResponses, response)
-	return x.Writer.Head(response)
+	return response
 }
 
 // Respond writes a complete response with the given status and body.

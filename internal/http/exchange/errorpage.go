@@ -49,7 +49,7 @@ func (x *Exchange) ErrorPage(p *Page) *Exchange {
 	page := &Exchange{
 		Request: x.pageRequest(p), Route: x.Route, Backend: p.Backend, Clients: x.Clients, Global: x.Global,
 		Peer: x.Peer, Writer: x.Writer,
-		ForAllResponses: x.ForAllResponses, Headers: x.Headers, CloseConn: x.CloseConn,
+		ByServer: x.ByServer, ForAllResponses: x.ForAllResponses, Headers: x.Headers, CloseConn: x.CloseConn,
 		ForEndpoint: x.pageFields(p.Status),
 		client:      x.client, hasClient: true, id: x.id, hasID: true, changes: x.changes, noCookie: true,
 	}

@@ -41,6 +41,8 @@ type Exchange struct {
 	// header changes are applied.
 	Writer message.Writer
 
+	// ByServer are the header changes that the HTTP server makes to all of its responses. It is nil if there are none.
+	ByServer *message.Changes
 	// ForAllResponses are the header changes that apply to all responses, including error responses.
 	ForAllResponses Changes
 	// CloseConn is true if the connection to the client must be closed after the response. It has no effect if the

@@ -41,6 +41,9 @@ type HTTPWriter interface {
 	Writer
 	// Aborted reports whether Abort was called. If it was, the net/http handler must panic with http.ErrAbortHandler.
 	Aborted() bool
+	// Announce adds the fields of a response to the header that the net/http handler will write, instead of writing
+	// the response. The handler may write another status and body.
+	Announce(response *Response)
 }
 
 // NewHTTPWriter returns a Writer that writes the response to r with net/http, to w. Header fields that w already
@@ -100,6 +103,13 @@ func (h *httpWriter) put(fields Fields) {
 			values = append(before, values...)
 		}
 		header[name] = values
+	}
+}
+
+func (h *httpWriter) Announce(a *Response) {
+	h.put(a.Fields)
+	if a.Close && h.canClose {
+		h.w.Header()["Connection"] = []string{"close"}
 	}
 }
 

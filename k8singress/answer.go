@@ -1,0 +1,99 @@
+package k8singress
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/http/live"
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/http/tracing"
+	"github.com/k8singress/k8singress/internal/model/pools"
+)
+
+// answerer responds to requests as the routing table defines it. All requests to Ingresses come here, whichever HTTP
+// server has read them. Its fields are the differences between these servers.
+type answerer struct {
+	table *live.Table
+	log   *zap.Logger
+	// prepare prepares a request for Caddy handlers in the same way as Caddy's HTTP server. It is nil if Caddy's HTTP
+	// server has prepared the request already.
+	prepare func(http.ResponseWriter, *http.Request) *http.Request
+	// passesOn is true if a request that matches no Ingress is left to another handler, instead of getting 404.
+	passesOn bool
+	// errorRoutes is true if Caddy's HTTP server writes error responses, so that its error routes apply. The header
+	// fields of an error response are then added to the header of its writer.
+	errorRoutes bool
+}
+
+var exchanges = pools.NewStructs[exchange.Exchange]("k8singress: exchange")
+
+// answer responds to a request, and records it in the logs, metrics and traces. added are header changes that the
+// server makes to all of its responses; nil means none. If the outcome is live.NoHost and a.passesOn is set, answer has
+// neither responded nor recorded the request. err is the error of the request, and has been logged; if a.errorRoutes is
+// set, the caller must pass it to Caddy's HTTP server, which responds.
+func (a *answerer) answer(w message.Writer, r *message.Request, added *message.Changes) (outcome live.Outcome,
+	err error) {
+	requests.begun.Add(1)
+	defer requests.ended.Add(1)
+	began := time.Now()
+	owned := exchanges.Get()
+	x := owned.Value()
+	*x = exchange.Exchange{
+		Request: r, Writer: w, Prepare: a.prepare, ForAllResponses: a.table.Always(r.TLS() != nil), ByServer: added,
+		CloseConn: caddy.Exiting(), PassesOn: a.passesOn,
+		// Set the fields Clients and Global here, because the access log needs Clients even if the request is rejected
+		// before its route is looked up.
+		Clients: a.table.Clients(), Global: a.table.Global(),
+	}
+	outcome, err = serve(a.table, x)
+	switch {
+	case outcome == live.Probe:
+		err = serveProbe(a.table, x)
+	case outcome == live.NoHost && !a.passesOn:
+		err = exchange.Fail(http.StatusNotFound, errNoHost)
+	}
+	if err != nil {
+		a.fail(x, outcome, err)
+	}
+	if x.Hidden != nil && exchange.StatusOf(x.Hidden) >= http.StatusInternalServerError {
+		failures.log(a.log, zap.ErrorLevel, x,
+			"a request failed, and the client got a substitute response", x.Hidden)
+	}
+	if outcome != live.NoHost || !a.passesOn {
+		account(a.table, x, began, outcome != live.NoHost)
+	}
+	tracing.End(x, err)
+	if !x.Retained {
+		owned.Release()
+	}
+	return outcome, err
+}
+
+// fail logs the error of a failed request. If no response has been started, it sends an error response, or prepares the
+// response that Caddy's error routes will send.
+func (a *answerer) fail(x *exchange.Exchange, outcome live.Outcome, err error) {
+	if errors.Is(err, exchange.ErrAborted) || x.Writer.Started() {
+		failures.log(a.log, zap.WarnLevel, x, "a response was cut off", err)
+		x.Writer.Abort()
+		return
+	}
+	status, fields := exchange.StatusOf(err), []message.Field(nil)
+	if outcome == live.NotReady {
+		fields = []message.Field{message.NewField("Retry-After", retryAfter)}
+	}
+	if status >= http.StatusInternalServerError {
+		failures.log(a.log, zap.ErrorLevel, x, "a request failed", err)
+	}
+	response := x.Refusal(status, fields...)
+	if w, ok := x.Writer.(message.HTTPWriter); ok && a.errorRoutes {
+		w.Announce(response)
+		return
+	}
+	// The error is ignored, because a write only fails if the client has disconnected.
+	_ = x.Writer.Head(response)
+}
