@@ -17,17 +17,18 @@ import (
 const retryAfter = "1"
 
 var (
-	errNoHost   = errors.New("no Ingress has this host")
-	errNoPath   = errors.New("the request line has no path")
-	errHost     = errors.New("the host is neither a host name nor an IP address")
-	errPath     = errors.New("the path contains a NUL, or the request target contains a space")
-	errFields   = errors.New("the request has too many header fields")
-	errLength   = errors.New("the length of the body differs from Content-Length")
-	errTwice    = errors.New("the request has two Authorization headers")
-	errExpected = errors.New("the Expect header has an unsupported value")
-	errMethod   = errors.New("CONNECT and TRACE are not supported")
-	errSwitch   = errors.New("a WebSocket handshake cannot have a body")
-	errLoop     = errors.New(
+	errNoHost    = errors.New("no Ingress has this host")
+	errNoPath    = errors.New("the request line has no path")
+	errHost      = errors.New("the host is neither a host name nor an IP address")
+	errPath      = errors.New("the path contains a NUL, or the request target contains a space")
+	errFields    = errors.New("the request has too many header fields")
+	errLength    = errors.New("the length of the body differs from Content-Length")
+	errNominated = errors.New("the Connection header lists too many names")
+	errTwice     = errors.New("the request has two Authorization headers")
+	errExpected  = errors.New("the Expect header has an unsupported value")
+	errMethod    = errors.New("CONNECT and TRACE are not supported")
+	errSwitch    = errors.New("a WebSocket handshake cannot have a body")
+	errLoop      = errors.New(
 		"the request has passed through this controller too often: check whether a Service of type ExternalName " +
 			"leads back to it")
 )
@@ -73,6 +74,8 @@ func refuse(r *message.Request) error {
 		return exchange.Fail(http.StatusBadRequest, errPath)
 	case len(r.Fields) > message.MaxFields:
 		return exchange.Fail(http.StatusRequestHeaderFieldsTooLarge, errFields)
+	case r.NominatesTooMany:
+		return exchange.Fail(http.StatusBadRequest, errNominated)
 	case r.HasInvalidLength():
 		return exchange.Fail(http.StatusBadRequest, errLength)
 	case r.Major > 1 && r.Fields.Count(message.Authorization) > 1:

@@ -6,10 +6,6 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// maxNominations is the maximum number of field names that a message may list in its Connection fields. It is limited
-// because all header fields are searched for each of these names.
-const maxNominations = 32
-
 // framing collects the values of the header fields that describe the length of the body and the connection.
 type framing struct {
 	length      int64
@@ -126,30 +122,4 @@ func (f *framing) requestCoding(minor uint8) error {
 		}
 	}
 	return errTwoCodings
-}
-
-// removeNominated removes the fields that the message lists in its Connection fields, because they are hop-by-hop. It
-// keeps fields for whose kind the function spare returns true. Otherwise a client could remove fields that describe the
-// length of the body, or fields with which a trusted proxy describes the client.
-func removeNominated(fields *message.Fields, spare func(message.Kind) bool) error {
-	var names [maxNominations]message.Field
-	nominated := names[:0]
-	for i := range *fields {
-		if (*fields)[i].Kind != message.Connection {
-			continue
-		}
-		for name := range strings.SplitSeq((*fields)[i].Value, ",") {
-			name = strings.Trim(name, " \t")
-			if kind := message.KindOf(name); name != "" && !spare(kind) {
-				if len(nominated) == maxNominations {
-					return errNominations
-				}
-				nominated = append(nominated, message.Field{Name: name, Kind: kind})
-			}
-		}
-	}
-	for _, f := range nominated {
-		fields.Remove(f.Kind, f.Name)
-	}
-	return nil
 }

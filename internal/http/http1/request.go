@@ -35,10 +35,8 @@ func (h *RequestHead) Parse(head []byte, r *message.Request) error {
 	if h.Framing, r.Length, err = f.request(r.Minor); err != nil {
 		return err
 	}
-	if f.nominations > 0 {
-		if err := removeNominated(&r.Fields, func(kind message.Kind) bool { return !kind.Removable() }); err != nil {
-			return err
-		}
+	if f.nominations > 0 && !r.Fields.RemoveNominated(message.NotRemovable) {
+		return errNominations
 	}
 	h.KeepAlive = f.persistent(r.Minor)
 	h.Expects = h.Expects && h.Framing != NoBody && r.Minor > 0

@@ -36,10 +36,8 @@ func (h *ResponseHead) Parse(head []byte, method string, a *message.Response) er
 	if err := l.responseFields(a, &f); err != nil {
 		return err
 	}
-	if f.nominations > 0 {
-		if err := removeNominated(&a.Fields, message.Kind.Hop); err != nil {
-			return err
-		}
+	if f.nominations > 0 && !a.Fields.RemoveNominated(message.Kind.Hop) {
+		return errNominations
 	}
 	if err := h.frame(&f, method, a); err != nil {
 		return err

@@ -30,6 +30,8 @@ type Request struct {
 	ForceQuery bool
 	// Fields are the header fields, except Host, in the order in which they were received.
 	Fields Fields
+	// NominatesTooMany is true if the request comes from net/http and its Connection fields list too many names.
+	NominatesTooMany bool
 	// Names defines which fields with unusual characters in their names are kept in Fields. The server sets it before
 	// it reads the request.
 	Names Names

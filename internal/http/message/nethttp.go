@@ -16,9 +16,7 @@ import (
 // r.LiftBodyTimeout. Fields with different names are in no particular order, because net/http does not keep the order.
 func (r *Request) FromHTTP(from *http.Request) {
 	r.Update(from)
-	if named := nominated(from.Header["Connection"]); len(named) > 0 {
-		r.Fields = slices.DeleteFunc(r.Fields, func(f Field) bool { return f.Kind.Removable() && named[f.Name] })
-	}
+	r.NominatesTooMany = !r.Fields.RemoveNominated(NotRemovable)
 }
 
 // Update fills r again from a net/http request that Caddy handlers may have changed since FromHTTP was called. Unlike
@@ -47,25 +45,6 @@ func (r *Request) Update(from *http.Request) {
 		r.Path, r.EscapedPath = "/"+r.Path, "/"+r.EscapedPath
 	}
 	r.Fields = appendFields(fields, from.Header).Allowed(r.Names)
-}
-
-// nominated returns the field names that the client lists in its Connection fields, except names of fields that a
-// client must not remove. lists holds the values of the Connection fields.
-func nominated(lists []string) map[string]bool {
-	var named map[string]bool
-	for _, list := range lists {
-		for name := range strings.SplitSeq(list, ",") {
-			name = http.CanonicalHeaderKey(strings.Trim(name, " \t"))
-			if name == "Close" || !KindOf(name).Removable() {
-				continue
-			}
-			if named == nil {
-				named = map[string]bool{}
-			}
-			named[name] = true
-		}
-	}
-	return named
 }
 
 // appendFields appends the fields of header to the list, in no particular order.
