@@ -2,7 +2,9 @@ package message
 
 import (
 	"context"
+	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -34,7 +36,7 @@ func (r *Request) Update(from *http.Request) {
 	}
 	if from.Body != nil && from.Body != http.NoBody && from.ContentLength != 0 {
 		r.Body = from.Body
-		if len(from.Trailer) > 0 {
+		if from.Trailer != nil {
 			r.Trailers = func() Fields { return FieldsOf(from.Trailer).TrailerFields() }
 		}
 	} else {
@@ -89,6 +91,10 @@ func (r *Request) ToHTTP() *http.Request {
 	if r.Body != nil {
 		to.Body = readCloser(r.Body)
 	}
+	if r.Trailers != nil {
+		to.Trailer = http.Header{}
+		to.Body = &trailed{to.Body, to.Trailer, r.Trailers}
+	}
 	ctx := r.Context()
 	if r.Conn.Local.IsValid() && ctx.Value(http.LocalAddrContextKey) == nil {
 		ctx = context.WithValue(ctx, http.LocalAddrContextKey, net.Addr(net.TCPAddrFromAddrPort(r.Conn.Local)))
@@ -134,4 +140,21 @@ func readCloser(r io.Reader) io.ReadCloser {
 		return closer
 	}
 	return io.NopCloser(r)
+}
+
+// trailed is the body of an *http.Request. When it was read to its end, it adds the trailer fields of the request to
+// trailer.
+type trailed struct {
+	io.ReadCloser
+	trailer  http.Header
+	trailers func() Fields
+}
+
+func (t *trailed) Read(p []byte) (int, error) {
+	n, err := t.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) && t.trailers != nil {
+		maps.Copy(t.trailer, t.trailers().Header())
+		t.trailers = nil
+	}
+	return n, err
 }
