@@ -80,7 +80,7 @@ func TestAccessLog(t *testing.T) {
 		return logs("a.example /y")()
 	})
 	in.byHTTP1(t, func(_ *testing.T, in *ingress) {
-		line := "a.example /" + in.version
+		line := "a.example /" + strings.ReplaceAll(in.version, " ", "-")
 		in.raw("GET http://" + strings.Replace(line, " ", "", 1) +
 			" HTTP/1.1\r\nHost: b.example\r\nConnection: close\r\n\r\n")
 		in.eventually("the host of the URL", logs(line))

@@ -61,7 +61,7 @@ func (in *ingress) showing(who *fixture.Identity, server string) map[string]*htt
 	in.Helper()
 	all := map[string]*http.Client{}
 	for _, version := range versions {
-		if version == plain1 || version == plain2 {
+		if !hasTLS(version) {
 			continue
 		}
 		config := anybody()

@@ -33,7 +33,6 @@ func TestForwardedHeaders(t *testing.T) {
 	_, others := backend(t, "other")
 	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one"),
 		"configmap default/global")
-	_, own, _ := net.SplitHostPort(in.http)
 	forged := []string{
 		"X-Forwarded-For: 1.1.1.1, 2.2.2.2", "X-Forwarded-Proto: https", "X-Forwarded-Host: other.example",
 		"X-Forwarded-Port: 444",
@@ -68,6 +67,7 @@ func TestForwardedHeaders(t *testing.T) {
 			in.becomes(host, "/", http.StatusOK, "other /")
 			in.byEachVersion(t, func(t *testing.T, in *ingress) {
 				// With TLS the port is 443, wherever the controller listens.
+				_, own, _ := net.SplitHostPort(in.http)
 				told := in.either(own+" http http http", "443 https https https")
 				want := "a.example " + strings.Replace(c.want, "OWN http http http", told, 1) + "   id=32"
 				if got := in.send(http.MethodGet, "/", nil, forged...); got.body != want {

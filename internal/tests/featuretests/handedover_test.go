@@ -29,7 +29,7 @@ func (in *ingress) handedOver() map[string]int {
 func TestHandedOver(t *testing.T) {
 	in := inFront(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Proto, r.URL.Path) })
 	by := map[string]*ingress{}
-	for _, version := range versions {
+	for _, version := range direct {
 		by[version] = in.speaking(t, version)
 	}
 	ask := func(version, path string) {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -40,6 +41,8 @@ type ingress struct {
 	admin  string
 	http   string
 	https  string
+	// byCaddy is the address of a server whose requests Caddy's HTTP server handles.
+	byCaddy string
 	// version is the version of HTTP of client. admins is the client for the admin API.
 	version        string
 	client, admins *http.Client
@@ -75,6 +78,7 @@ func newIngress(t testing.TB) *ingress {
 	t.Helper()
 	in := &ingress{
 		TB: t, folder: t.TempDir(), admin: fixture.Address(t), http: fixture.Address(t), https: fixture.Address(t),
+		byCaddy: fixture.Address(t),
 		version: plain1,
 		admins:  &http.Client{Timeout: deadline},
 	}
@@ -114,7 +118,20 @@ func (in *ingress) loadCaddyfile(text string) {
 	if err != nil {
 		in.Fatal(err)
 	}
-	in.reload(config)
+	in.reload(in.withServerByCaddy(config))
+}
+
+// withServerByCaddy adds a server to a configuration. It is like the controller's server for HTTP, but has another
+// address, and an option because of which Caddy's HTTP server handles its requests.
+func (in *ingress) withServerByCaddy(config []byte) []byte {
+	in.Helper()
+	return in.withServers(config, func(servers map[string]any) {
+		if ours, ok := servers["k8singress_http"].(map[string]any); ok {
+			other := maps.Clone(ours)
+			other["listen"], other["strict_sni_host"] = []string{in.byCaddy}, true
+			servers["by_caddy"] = other
+		}
+	})
 }
 
 // reload replaces Caddy's configuration, and waits until the servers of the previous one have closed their listeners,

@@ -37,7 +37,9 @@ func (in *ingress) withServers(config []byte, change func(servers map[string]any
 	if err := json.Unmarshal(config, &tree); err != nil {
 		in.Fatal(err)
 	}
-	change(tree["apps"].(map[string]any)["http"].(map[string]any)["servers"].(map[string]any))
+	if app, ok := tree["apps"].(map[string]any)["http"].(map[string]any); ok {
+		change(app["servers"].(map[string]any))
+	}
 	config, err := json.Marshal(tree)
 	if err != nil {
 		in.Fatal(err)

@@ -96,7 +96,7 @@ func TestSlowReaders(t *testing.T) {
 	in.write("manifests.yaml", class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one"))
 	in.withOwnServers("h2c", func(server map[string]any) { server["write_idle_timeout"] = 500 * time.Millisecond })
 	var wanted []string
-	for _, version := range versions {
+	for _, version := range direct {
 		q := question{path: "/" + version}
 		in.speaking(t, version).puts(t, q.usual())
 		wanted = append(wanted, q.path)
