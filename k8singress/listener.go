@@ -11,7 +11,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"github.com/pires/go-proxyproto"
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/control/engine"
@@ -137,47 +136,16 @@ func (l *Listener) WrapListener(next net.Listener) net.Listener {
 	return l.binding.Wrap(next)
 }
 
-// admit wraps a connection whose peer must send a PROXY protocol header. The header is read when the connection is
-// first read or its address is requested. If the peer does not have to send a header, admit returns conn itself.
+// admit wraps a connection whose peer must send a PROXY protocol header, whose content is then trusted. The header is
+// read when the connection is first read or its address is requested. If the peer does not have to send a header, admit
+// returns conn itself. A peer on a Unix socket has no address, so it must only send the header if all peers must send
+// it.
 func (l *Listener) admit(conn net.Conn) net.Conn {
-	if options := &l.table.Global().Clients; options.ProxyProtocol && l.trusts(conn.RemoteAddr()) {
-		return proxied{proxyproto.NewConn(conn, proxyproto.WithPolicy(proxyproto.REQUIRE),
-			proxyproto.SetReadHeaderTimeout(cmp.Or(options.ProxyTimeout, ir.ProxyTimeout)),
-			proxyproto.ValidateHeader(keepTCP))}
+	options := &l.table.Global().Clients
+	if options.ProxyProtocol && l.table.Clients().Trusts(netconn.AddrPort(conn.RemoteAddr()).Addr()) {
+		return netconn.NewProxied(conn, cmp.Or(options.ProxyTimeout, ir.ProxyTimeout))
 	}
 	return conn
-}
-
-// trusts reports whether a peer must send a PROXY protocol header, whose content is then trusted. A peer on a Unix
-// socket has no address, so it must only send the header if all peers must send it.
-func (l *Listener) trusts(peer net.Addr) bool {
-	return l.table.Clients().Trusts(netconn.AddrPort(peer).Addr())
-}
-
-// keepTCP removes the addresses from a PROXY protocol header if they are not TCP addresses, as nginx does. Requests
-// need an IP address, so the address of the peer is then used.
-func keepTCP(h *proxyproto.Header) error {
-	_, source := h.SourceAddr.(*net.TCPAddr)
-	_, destination := h.DestinationAddr.(*net.TCPAddr)
-	if !source || !destination {
-		h.SourceAddr, h.DestinationAddr = nil, nil
-	}
-	return nil
-}
-
-// proxied is a connection that starts with a PROXY protocol header. Unlike proxyproto.Conn, it has a method CloseWrite.
-type proxied struct{ *proxyproto.Conn }
-
-// CloseWrite closes the write side of the underlying connection.
-func (c proxied) CloseWrite() error { return closeWrite(c.Raw()) }
-
-// closeWrite closes only the write side of a connection. net/http does this before it closes a connection on which the
-// client may still be sending data, because otherwise the client might not receive the end of the response.
-func closeWrite(conn net.Conn) error {
-	if half, ok := conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return errors.ErrUnsupported
 }
 
 var (

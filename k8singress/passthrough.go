@@ -87,11 +87,8 @@ func earlier(a, b time.Time) time.Time {
 // pass forwards the connection to a backend of the host. ahead contains the bytes that were already read from the
 // connection.
 func (p *passing) pass(conn net.Conn, to *live.Passthrough, ahead []byte) error {
-	if below, ok := conn.(interface{ NetConn() net.Conn }); ok {
-		conn = below.NetConn()
-	}
-	if p, ok := conn.(proxied); ok {
-		conn = p.Conn
+	if below := netconn.Below(conn); below != nil {
+		conn = below
 	}
 	if err := conn.SetDeadline(time.Time{}); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"github.com/mholt/caddy-l4/layer4"
 	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/process/netconn"
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
@@ -73,14 +74,14 @@ func TestClientIsASocket(t *testing.T) {
 			if err := client.CloseWrite(); err != nil {
 				t.Fatal(err)
 			}
-			conn, err := readHeader(cx)
-			if err != nil {
+			conn := netconn.NewProxied(accepted, fixture.Patience)
+			if err := conn.ReadHeader(); err != nil {
 				t.Fatal(err)
 			}
 			cx = cx.Wrap(conn)
 		}
 		side, rest, err := clientOf(cx)
-		if err != nil || side.Conn != net.Conn(accepted) || side.socket != io.Closer(accepted) ||
+		if err != nil || side.Conn != net.Conn(accepted) || side.socket != net.Conn(accepted) ||
 			string(rest) != ahead {
 			t.Errorf("after %q: %T, %T, %q, %v", text, side.Conn, side.socket, rest, err)
 		}

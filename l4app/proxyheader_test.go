@@ -2,7 +2,6 @@ package l4app
 
 import (
 	"bufio"
-	"encoding/binary"
 	"io"
 	"net"
 	"net/netip"
@@ -250,16 +249,5 @@ func TestUniqueID(t *testing.T) {
 	if a, b := fixture.Receive(t, "the first identifier", ids),
 		fixture.Receive(t, "the second identifier", ids); a == b || a == "" {
 		t.Errorf("the identifiers are %q and %q", a, b)
-	}
-}
-
-func TestHeaderLength(t *testing.T) {
-	data := []byte(binaryHeader(t, "192.0.2.1:1", "192.0.2.2:2") + "rest")
-	want := fixedPart + int(binary.BigEndian.Uint16(data[14:]))
-	for n := range data {
-		got, err := headerLength(data[:n])
-		if err != nil || got != 0 && (n < fixedPart || got != want) {
-			t.Fatalf("of %d bytes: %d, %v", n, got, err)
-		}
 	}
 }

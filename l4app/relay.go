@@ -164,10 +164,8 @@ func clientOf(cx *layer4.Connection) (side, []byte, error) {
 	if _, err := io.ReadFull(cx, ahead); err != nil {
 		return side{}, nil, err
 	}
-	if h, ok := cx.Conn.(*proxiedConn); ok {
-		return sideOf(h.Conn), append(ahead, h.ahead...), nil
-	}
-	return sideOf(cx.Conn), ahead, nil
+	conn, ahead := netconn.Strip(cx.Conn, ahead)
+	return sideOf(conn), ahead, nil
 }
 
 // socketOf returns the underlying socket of a connection that may have several layers, such as TLS.

@@ -46,9 +46,10 @@ type closed struct{ net.Conn }
 // TestCloseWrite checks that the write side of a wrapped connection can be closed, and that data still arrives.
 func TestCloseWrite(t *testing.T) {
 	for name, wrap := range map[string]func(net.Conn) net.Conn{
-		"nothing":  func(c net.Conn) net.Conn { return c },
-		"a layer":  func(c net.Conn) net.Conn { return raw{c} },
-		"replayed": func(c net.Conn) net.Conn { return netconn.Replay(raw{c}, []byte("before ")) },
+		"nothing":        func(c net.Conn) net.Conn { return c },
+		"a layer":        func(c net.Conn) net.Conn { return raw{c} },
+		"PROXY protocol": func(c net.Conn) net.Conn { return netconn.NewProxied(raw{c}, fixture.Patience) },
+		"replayed":       func(c net.Conn) net.Conn { return netconn.Replay(raw{c}, []byte("before ")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			client, accepted := pair(t)
@@ -59,7 +60,7 @@ func TestCloseWrite(t *testing.T) {
 			if rest, err := io.ReadAll(client); err != nil || len(rest) > 0 {
 				t.Errorf("the client reads %q, %v", rest, err)
 			}
-			if _, err := io.WriteString(client, "more"); err != nil {
+			if _, err := io.WriteString(client, "PROXY UNKNOWN\r\nmore"); err != nil {
 				t.Errorf("the client can send no more: %v", err)
 			}
 			if _, err := io.ReadFull(conn, make([]byte, 4)); err != nil {
@@ -119,7 +120,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestReplayNothing checks that a connection without bytes ahead stays a TCP connection, which the kernel can copy from.
+// TestReplayNothing checks that a connection without bytes ahead stays a TCP connection. The kernel can copy from it.
 func TestReplayNothing(t *testing.T) {
 	_, accepted := pair(t)
 	if conn := netconn.Replay(accepted, nil); conn != net.Conn(accepted) {

@@ -52,3 +52,26 @@ func (r *replayed) NetConn() net.Conn { return r.Conn }
 
 // CloseWrite closes the write side of the connection.
 func (r *replayed) CloseWrite() error { return CloseWrite(r.Conn) }
+
+// Strip returns the connection below the layers of Replay and NewProxied, and ahead followed by the bytes that were
+// already read from that connection. The kernel can copy the bytes after them if the connection is a TCP socket. The
+// header of a Proxied must have been read, and conn must not be read afterwards.
+func Strip(conn net.Conn, ahead []byte) (net.Conn, []byte) {
+	for {
+		var layer *replayed
+		switch conn := conn.(type) {
+		case *replayed:
+			layer = conn
+		case *Proxied:
+			layer = &conn.replayed
+		default:
+			return conn, ahead
+		}
+		if len(layer.ahead) > 0 {
+			ahead = append(ahead, layer.ahead...)
+			layer.ahead = nil
+			layer.buffer.Release()
+		}
+		conn = layer.Conn
+	}
+}

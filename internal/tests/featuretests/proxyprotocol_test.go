@@ -127,7 +127,7 @@ var proxyHeaders = map[string]struct{ header, want string }{
 	"v2 TCP6":                  {signature + "\x21\x21\x00\x24" + tcp6, "200 2001:db8::7"},
 	"v2 LOCAL":                 {signature + "\x20\x00\x00\x00", "200 127.0.0.1"},
 	"v2 LOCAL, address":        {signature + "\x20\x11\x00\x0c" + tcp4, "200 127.0.0.1"},
-	"v2 PROXY, no family":      {signature + "\x21\x00\x00\x00", "closed"},
+	"v2 PROXY, no family":      {signature + "\x21\x00\x00\x00", "200 127.0.0.1"},
 	"v2 UDP":                   {signature + "\x21\x12\x00\x0c" + tcp4, "200 127.0.0.1"},
 	"v2 Unix":                  {signature + "\x21\x31\x00\xd8" + strings.Repeat("/", 216), "200 127.0.0.1"},
 	"v2 shorter than it says":  {signature + "\x21\x11\x00\x04" + "\xcb\x00\x71\x07", "closed"},
