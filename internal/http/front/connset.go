@@ -57,7 +57,7 @@ func (k *connSet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	binding := k.group.Binding()
 	current := binding.limits.under(binding)
 	t := trafficOf(r.Context())
-	last := t.requests.Add(1) >= int64(current.Requests) && current.Requests > 0
+	last := current.Last(int(t.requests.Add(1)))
 	if (last || t.leaving.Load() || k.leaving.Load()) && r.Header["Upgrade"] == nil {
 		w.Header().Set("Connection", "close")
 	}

@@ -311,7 +311,7 @@ func (c *quicConn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	group := c.socket.group
 	binding := group.Binding()
 	current := binding.limits.under(binding)
-	if count := c.requests.Add(1); caddy.Exiting() || current.Requests > 0 && count >= int64(current.Requests) {
+	if last := current.Last(int(c.requests.Add(1))); last || caddy.Exiting() {
 		c.goAway()
 	}
 	c.answer(w, r, binding, current, 0)

@@ -149,8 +149,7 @@ func (w *writer) frame(a *message.Response) {
 // response body.
 func (c *Conn) isLast(a *message.Response) bool {
 	return !c.head.KeepAlive || c.closing.Load() || c.unreadBody() ||
-		a.Fields.HasToken(message.Connection, "close") ||
-		c.limits.Requests > 0 && c.requests >= c.limits.Requests
+		a.Fields.HasToken(message.Connection, "close") || c.limits.Last(c.requests)
 }
 
 // ready returns an error if the handler must not write n more bytes of the body, for example because the response has

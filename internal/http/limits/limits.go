@@ -45,6 +45,9 @@ func (l Limits) With(by *ir.ClientConnections) Limits {
 	return l
 }
 
+// Last reports whether a connection must be closed after its request number n, counted from 1.
+func (l *Limits) Last(n int) bool { return l.Requests > 0 && n >= l.Requests }
+
 // NamesOf returns which request header names are forwarded: plain names, plain names and names with underscores, or all
 // names. As in nginx, names with underscores are forwarded if invalid names are allowed.
 func NamesOf(by *ir.ClientConnections) message.Names {
