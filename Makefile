@@ -64,7 +64,7 @@ generate: ## write the generated files: docs from tables, and deploy/ from the c
 
 .PHONY: golden
 golden: ## rewrite the expected files of the golden tests; read the diff
-	go test ./internal/tests/golden/ ./caddyfile/ -update
+	go test ./internal/tests/golden/ ./internal/translate/annotations/ ./caddyfile/ -update
 
 .PHONY: fuzz
 fuzz: ## run each fuzz test for FUZZTIME (30s), and compare FUZZREQUESTS (a million) requests with other servers
