@@ -5,15 +5,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"sync"
 	"time"
 
 	"github.com/pires/go-proxyproto"
-
-	"github.com/k8singress/k8singress/internal/model/pools"
 )
 
 // Proxied is a connection whose peer, such as a load balancer, must first send a PROXY protocol header of version 1 or
@@ -77,9 +74,9 @@ func (p *Proxied) LocalAddr() net.Addr {
 }
 
 const (
-	// usualHeader is the initial size in bytes of the buffer for a header. It is enough for most headers, and for some
-	// of the data after the header.
-	usualHeader = 512
+	// usualHeader is the size in bytes of the buffer for a header, which is larger than most headers. It must be larger
+	// than longestLine.
+	usualHeader = 256
 	// fixedPart is the length in bytes of the first part of a version 2 header: the signature, the command, the address
 	// family, and the length of the rest.
 	fixedPart = 16
@@ -92,87 +89,42 @@ func (p *Proxied) readHeader() error {
 	if err := p.SetReadDeadline(time.Now().Add(p.timeout)); err != nil {
 		return err
 	}
-	for data := make([]byte, 0, usualHeader); ; {
-		length, err := headerLength(data)
-		if err != nil {
-			return err
-		}
-		if length > 0 && len(data) >= length {
-			if len(data) > length {
-				p.ahead = data[length:]
-			}
-			return errors.Join(p.parse(data[:length]), p.SetReadDeadline(time.Time{}))
-		}
-		if len(data) == cap(data) {
-			grown := make([]byte, len(data), max(length, 2*cap(data)))
-			copy(grown, data)
-			data = grown
-		}
-		n, err := p.Conn.Read(data[len(data):cap(data)])
-		if data = data[:len(data)+n]; n > 0 || err == nil {
-			continue
-		}
-		if len(data) > 0 && errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
+	reader := bufio.NewReaderSize(p.Conn, usualHeader)
+	if _, err := reader.Peek(1); err != nil {
 		return err
 	}
-}
-
-// headerLength returns the length in bytes of the PROXY protocol header at the start of data. It returns zero if more
-// data is needed to determine the length.
-func headerLength(data []byte) (int, error) {
-	switch {
-	case begins(data, proxyproto.SIGV2):
-		if len(data) < fixedPart {
-			return 0, nil
-		}
-		length := int(binary.BigEndian.Uint16(data[fixedPart-2:]))
-		if length > int(proxyproto.MaxV2HeaderSize) {
-			return 0, fmt.Errorf("%w: %d bytes are too many", proxyproto.ErrInvalidLength, length)
-		}
-		return fixedPart + length, nil
-	case begins(data, proxyproto.SIGV1):
-		end := bytes.IndexByte(data[:min(len(data), longestLine)], '\n')
-		if end < 0 && len(data) >= longestLine {
-			return 0, proxyproto.ErrVersion1HeaderTooLong
-		}
-		return end + 1, nil
+	if err := p.parse(reader); errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	} else if err != nil {
+		return err
 	}
-	return 0, proxyproto.ErrNoProxyProtocol
+	p.ahead, _ = reader.Peek(reader.Buffered()) // Peek only fails if it has to read.
+	return p.SetReadDeadline(time.Time{})
 }
 
-// begins reports whether data starts with the signature. It also returns true if data is too short, but matches the
-// start of the signature.
-func begins(data, signature []byte) bool {
-	n := min(len(data), len(signature))
-	return bytes.Equal(data[:n], signature[:n])
-}
+// unspecified is the start of a version 2 header without addresses: the command PROXY with the address family
+// AF_UNSPEC. Package proxyproto rejects it.
+var unspecified = append(bytes.Clone(proxyproto.SIGV2), 0x21, 0)
 
-// unspecified is the part of a version 2 header that means that there are no addresses: the command PROXY with the
-// address family AF_UNSPEC. Package proxyproto rejects it.
-var unspecified = []byte{0x21, 0}
-
-// parser reads a header that was already received with package proxyproto, which needs a bufio.Reader.
-type parser struct {
-	data     bytes.Reader
-	buffered *bufio.Reader
-}
-
-var parsers = pools.New("netconn: parsers", func(p *parser) { p.buffered = bufio.NewReader(&p.data) },
-	func(p *parser) { p.data.Reset(nil) })
-
-// parse stores the TCP addresses in a header.
-func (p *Proxied) parse(data []byte) error {
-	if data[0] == proxyproto.SIGV2[0] && bytes.Equal(data[fixedPart-4:fixedPart-2], unspecified) {
-		return nil
+// parse reads a header, and stores the TCP addresses in it. reader must contain at least one byte.
+func (p *Proxied) parse(reader *bufio.Reader) error {
+	start, err := reader.Peek(1)
+	// Package proxyproto rejects a version 1 header of which only a part has arrived, so wait for the end of the line.
+	for err == nil && bytes.HasPrefix(proxyproto.SIGV1, start[:min(len(start), len(proxyproto.SIGV1))]) &&
+		start[len(start)-1] != '\n' && len(start) < longestLine {
+		start, err = reader.Peek(len(start) + 1)
 	}
-	pooled := parsers.Get()
-	reader := pooled.Value()
-	reader.data.Reset(data)
-	reader.buffered.Reset(&reader.data)
-	header, err := proxyproto.Read(reader.buffered)
-	pooled.Release()
+	if err == nil && start[0] == proxyproto.SIGV2[0] {
+		start, err = reader.Peek(fixedPart)
+	}
+	if err != nil {
+		return err
+	}
+	if bytes.HasPrefix(start, unspecified) {
+		_, err := reader.Discard(fixedPart + int(binary.BigEndian.Uint16(start[fixedPart-2:])))
+		return err
+	}
+	header, err := proxyproto.Read(reader)
 	if err != nil {
 		return err
 	}

@@ -79,6 +79,7 @@ func TestProxiedWithoutHeader(t *testing.T) {
 		closes bool
 		want   error
 	}{
+		"one byte":         {"G", false, proxyproto.ErrNoProxyProtocol},
 		"another protocol": {"GET / HTTP/1.1\r\n\r\n", false, proxyproto.ErrNoProxyProtocol},
 		"no end":           {"PROXY TCP4 " + strings.Repeat("1", 200), false, proxyproto.ErrVersion1HeaderTooLong},
 		"too long":         {string(proxyproto.SIGV2) + "\x21\x11\xff\xff", false, proxyproto.ErrInvalidLength},
@@ -86,6 +87,9 @@ func TestProxiedWithoutHeader(t *testing.T) {
 		"half, silence":    {line[:20], false, os.ErrDeadlineExceeded},
 		"end":              {"", true, io.EOF},
 		"half, end":        {line[:20], true, io.ErrUnexpectedEOF},
+		"no address, end":  {binary[:16], true, io.ErrUnexpectedEOF},
+		"no family, end":   {string(proxyproto.SIGV2) + "\x21\x00\x00\x03", true, io.ErrUnexpectedEOF},
+		"POST":             {"POST / HTTP/1.1", false, proxyproto.ErrNoProxyProtocol},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client, accepted := sent(t, c.text)
