@@ -50,7 +50,7 @@ func valueOf(name string) func(*entry) string {
 	return nil
 }
 
-// UnknownVariables lists the variables in a format of the access log that have no value.
+// UnknownVariables returns the variables in format that the access log does not support.
 func UnknownVariables(format string) []string {
 	split := nginx.SplitTemplate(format)
 	return split.Unknown(func(name string) bool { return valueOf(name) != nil })

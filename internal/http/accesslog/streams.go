@@ -105,7 +105,7 @@ var streamValues = map[string]func(*Session) string{
 // available there.
 func StreamVariables() []string { return slices.Sorted(maps.Keys(streamValues)) }
 
-// UnknownStreamVariables lists the variables in a format of the log of TCP and UDP ports that have no value.
+// UnknownStreamVariables returns the variables in format that the log of TCP and UDP ports does not support.
 func UnknownStreamVariables(format string) []string {
 	split := nginx.SplitTemplate(format)
 	return split.Unknown(func(name string) bool { return streamValues[name] != nil })
