@@ -17,7 +17,8 @@ import (
 // other methods must be called from a single goroutine.
 type Store struct {
 	book *references.Book[ir.Users, struct{}, *entry]
-	// changed is called with a user list after users were removed from it or passwords in it were changed.
+	// changed is called after users were removed from a Secret or passwords in it were changed. Its argument identifies
+	// the Secret.
 	changed func(ir.Users)
 }
 
@@ -27,7 +28,7 @@ type entry struct {
 	sum [sha256.Size]byte
 }
 
-// reference describes that a route requires the users of a Secret.
+// reference records that a route uses the user list in a Secret.
 type reference = references.Reference[ir.Users, struct{}]
 
 // NewStore returns an empty store.
@@ -97,8 +98,8 @@ func (s *Store) set(e *entry, data map[string][]byte, present bool) {
 	}
 }
 
-// admits reports whether all users in others have the same password in c. It returns true if others is invalid, because
-// it then contains no users.
+// admits reports whether c contains all users in others with the same passwords. It returns true if others is invalid,
+// because it then contains no users.
 func (c *contents) admits(others *contents) bool {
 	if others.err != nil || c == others {
 		return true
