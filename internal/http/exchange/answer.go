@@ -104,8 +104,8 @@ func (x *Exchange) changeAlways(changes Changes, response *message.Response) {
 	response.Close = response.Close || x.CloseConn && response.Status != http.StatusSwitchingProtocols
 }
 
-// Refusal returns the response to a failed request, without writing it. It applies ByServer and ForAllResponses, but no
-// other header changes of filters.
+// Refusal returns the response to a failed request, without writing it. It leaves out the header changes that filters
+// have registered with ChangeResponse, because these do not apply to error responses.
 func (x *Exchange) Refusal(status int, fields ...message.Field) *message.Response {
 	response := &message.Response{Status: status, Fields: append(fields, x.ErrorFields...)}
 	x.changeAlways(x.ForAllResponses, response)

@@ -56,7 +56,8 @@ type Exchange struct {
 	ErrorFields message.Fields
 	// Status is the status of the response. It is 0 until the head of the response is written.
 	Status int
-	// Prepare prepares an HTTP request for use by Caddy handlers. It is nil if the request is already prepared.
+	// Prepare prepares a request for Caddy handlers in the same way as Caddy's HTTP server does. It is nil if Caddy's
+	// HTTP server has already prepared the request.
 	Prepare func(w http.ResponseWriter, r *http.Request) *http.Request
 
 	// ForEndpoint are header fields that are sent to the endpoint in addition to the client's header fields.

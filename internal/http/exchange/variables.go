@@ -192,7 +192,8 @@ func serverPort(x *Exchange) string {
 	return "80"
 }
 
-// service returns one of the parts of the backend's ID, which has the form "namespace/service/port".
+// service returns one element of the backend's ID, which has the form "namespace/service/port". part is the index of
+// the element: 0 for the namespace, 1 for the service, 2 for the port.
 func (x *Exchange) service(part int) string {
 	if x.Backend == nil {
 		return ""
