@@ -12,7 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// The row is added here, because newAnyOf uses the rows, and Go rejects initialization cycles.
+// Add anyOf to the list of filters here, because newAnyOf itself uses the list, and Go rejects initialization cycles.
 func init() {
 	rows = append(rows, row{name: "k8singress_any_of", model: reflect.TypeFor[ir.AnyOf](), create: newAnyOf})
 }

@@ -28,14 +28,15 @@ type row struct {
 	// name is the handler name in the JSON configuration. model is the type of the filter in package ir.
 	name  string
 	model reflect.Type
-	// create is nil if the filter is implemented by a Caddy module of its own.
+	// create creates the filter from its JSON configuration. It is nil if a separate Caddy module implements the
+	// filter.
 	create func(json.RawMessage, *Shared) (Filter, error)
 	// stateless is true if the filter depends only on its JSON configuration.
 	stateless bool
 }
 
-// rows lists all filters. A function of type func(T) returns the filter for the settings T, a type of package ir. The
-// file anyof.go adds a row.
+// rows lists all filters; anyof.go adds the filter anyOf. Each constructor, such as newAppRoot, takes the settings of
+// the filter as its argument. The type of the settings comes from package ir.
 var rows = []row{
 	with("k8singress_app_root", newAppRoot),
 	sharing("k8singress_basic_auth", newBasicAuth),
@@ -55,7 +56,7 @@ var rows = []row{
 	with("k8singress_source_ranges", newSourceRanges),
 }
 
-// find returns the row of the filter with a handler name. If there is no such filter, the row is empty.
+// find returns the row of the filter with the given handler name, or an empty row if there is no such filter.
 func find(name string) (found row) {
 	if i := slices.IndexFunc(rows, func(r row) bool { return r.name == name }); i >= 0 {
 		found = rows[i]
@@ -100,7 +101,7 @@ func New(name string, raw json.RawMessage, shared *Shared) (f Filter, ok bool, e
 	return f, true, nil
 }
 
-// The function with returns the row of a filter that depends only on its JSON configuration.
+// The function with returns the row for a filter that needs no resources except its JSON configuration.
 func with[T ir.Filter](name string, newFilter func(T) (Filter, error)) row {
 	return row{name: name, model: reflect.TypeFor[T](), stateless: true,
 		create: func(raw json.RawMessage, _ *Shared) (Filter, error) {
@@ -114,7 +115,7 @@ func with[T ir.Filter](name string, newFilter func(T) (Filter, error)) row {
 
 var errNotShared = errors.New("this filter works only in the handler chain of an Ingress path")
 
-// The function sharing returns the row of a filter that also uses the resources in Shared.
+// The function sharing returns the row for a filter that also uses the resources in Shared, such as caches.
 func sharing[T ir.Filter](name string, newFilter func(T, *Shared) (Filter, error)) row {
 	return row{name: name, model: reflect.TypeFor[T](), create: func(raw json.RawMessage, s *Shared) (Filter, error) {
 		if s == nil {
