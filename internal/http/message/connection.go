@@ -6,10 +6,10 @@ import "strings"
 // that a message cannot cause much work.
 const maxNominated = 32
 
-// RemoveNominated removes the fields that the Connection fields list, because they are meant for the next hop only. It
-// keeps fields for whose kind spare returns true: otherwise a client could remove fields that describe the length of
-// the body, or fields with which a trusted proxy describes the client. It returns false, and removes nothing, if the
-// Connection fields list too many names.
+// RemoveNominated removes the fields that the Connection fields list, because they are meant for the next hop only. A
+// field is kept if spare returns true for its kind: otherwise a client could remove fields that describe the length of
+// the body, or fields with which a trusted proxy describes the client. RemoveNominated returns false, and removes
+// nothing, if the Connection fields list too many names.
 func (f *Fields) RemoveNominated(spare func(Kind) bool) bool {
 	var names [maxNominated]Field
 	nominated := names[:0]

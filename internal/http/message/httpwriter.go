@@ -41,14 +41,14 @@ type HTTPWriter interface {
 	Writer
 	// Aborted reports whether Abort was called. If it was, the net/http handler must panic with http.ErrAbortHandler.
 	Aborted() bool
-	// Announce adds the fields of a response to the header that the net/http handler will write, instead of writing
-	// the response. The handler may write another status and body.
+	// Announce adds the header fields of response to the http.ResponseWriter without writing the response. Caddy's HTTP
+	// server then writes the status and the body.
 	Announce(response *Response)
 }
 
-// NewHTTPWriter returns a Writer that writes the response to r with net/http, to w. Header fields that w already
-// contains are written before the fields of the response. If w already contains a Strict-Transport-Security field, the
-// response's own field is dropped.
+// NewHTTPWriter returns a Writer that sends the response for request r through w, the ResponseWriter of net/http.
+// Header fields that w already contains are written before the fields of the response. If w already contains a
+// Strict-Transport-Security field, the response's own field is dropped.
 func NewHTTPWriter(w http.ResponseWriter, r *http.Request) HTTPWriter {
 	return &httpWriter{w: w, interim: r.ProtoAtLeast(1, 1), isHead: r.Method == http.MethodHead,
 		canClose: r.ProtoMajor < 3, http1: r.ProtoMajor == 1}
