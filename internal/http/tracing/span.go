@@ -133,8 +133,8 @@ func reason(err error) string {
 	return text(err.Error())
 }
 
-// described describes an attribute of a span: its name, the function that returns its value, and whether the value is a
-// number.
+// described is an attribute of a span: its name, the function that returns its value for a request, and whether the
+// value is a number.
 type described struct {
 	name   string
 	value  func(*exchange.Exchange) string
