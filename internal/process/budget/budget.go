@@ -33,19 +33,19 @@ type Budget struct {
 	owners map[string]*owner
 }
 
-// owner counts the units that one owner of the budget uses, such as a namespace or a client address. parts divides
-// these units into Shares, for example by port or by connection.
+// owner counts the units that one owner of the budget uses. An owner is, for example, a namespace or a client address.
+// parts contains a Share for each part of the owner, such as a port of the namespace or a connection of the client.
 type owner struct {
 	used  atomic.Int64
 	parts map[string]*Share
 }
 
-// New returns a budget of limit units in which a single owner gets at most two thirds. A limit of 0 or less means no
-// limit.
+// New returns a budget with the given number of units. A single owner can use at most two thirds of them. If limit is 0
+// or less, the budget is unlimited.
 func New(limit int64) *Budget { return newBudget(limit, factor) }
 
-// NewLarge returns a budget of limit units in which a single owner gets at most eight ninths. A limit of 0 or less
-// means no limit.
+// NewLarge returns a budget with the given number of units. A single owner can use at most eight ninths of them. If
+// limit is 0 or less, the budget is unlimited.
 func NewLarge(limit int64) *Budget { return newBudget(limit, largeFactor) }
 
 func newBudget(limit, factor int64) *Budget {
@@ -72,7 +72,7 @@ func (b *Budget) Unlimited() bool { return b.Limit() == unlimited }
 // Used returns the number of units that are in use.
 func (b *Budget) Used() int64 { return b.used.Load() }
 
-// Usage is the current usage of a budget.
+// Usage describes how much of a budget is in use.
 type Usage struct {
 	// Used and Limit are numbers of units. A Limit of 0 means no limit. Refused is the number of times that units were
 	// refused; it is 0 for budgets where this is not counted.
@@ -104,22 +104,22 @@ func (b *Budget) Take(n int64) bool {
 // Give returns n units that Budget.Take has reserved.
 func (b *Budget) Give(n int64) { b.used.Add(-n) }
 
-// A Share counts the units that one part of one owner uses. For example, the owner is a namespace and the part is one
-// of its ports, or the owner is a client address and the part is one of its connections.
+// A Share counts the units of a budget that are reserved for one purpose of an owner: for example, for one port of a
+// namespace, or for one connection of a client address.
 type Share struct {
 	budget *Budget
 	owner  *owner
 	used   atomic.Int64
 
-	// ownerName and part identify the Share in the budget. users is its reference count: the number of calls of
-	// Budget.Share without a matching Leave. The lock of the budget guards it.
+	// ownerName and part identify the Share in the budget. users is the reference count of the Share: the number of
+	// calls of Budget.Share without a matching Leave. users is guarded by the budget's mutex.
 	ownerName, part string
 	users           int
 }
 
-// Share returns the Share of a part of an owner. All callers that pass the same names get the same Share, until each of
-// them has called Leave. Without Leave, a Share stays in memory as long as the budget. That is acceptable for
-// namespaces, which are few, but not for client addresses.
+// Share returns the Share with the given owner and part. All callers with the same arguments get the same Share, until
+// each of them has called Leave. If callers do not call Leave, the Share stays in memory as long as the budget. That is
+// acceptable for namespaces, which are few, but not for client addresses.
 func (b *Budget) Share(ownerName, part string) *Share {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -151,14 +151,13 @@ func (s *Share) Leave() {
 	}
 }
 
-// Used returns the number of units that this part of the owner uses.
+// Used returns the number of units that are reserved in this Share.
 func (s *Share) Used() int64 { return s.used.Load() }
 
-// Take reserves n units for this part of the owner. The caller returns them with Give. The owner as a whole may use at
-// most the factor of the budget times the free units of the budget. This part may use at most the factor times the
-// units that the owner may still take. If a limit would be exceeded, Take reserves nothing and returns false. If
-// several goroutines call Take at the same time and there are not enough units for all of them, all of them may get
-// false.
+// Take reserves n units in this Share. The caller returns them with Give. The owner as a whole may use at most the
+// budget's factor times the free units of the budget. This Share may use at most the factor times the units that the
+// owner may still take. If a limit would be exceeded, Take reserves nothing and returns false. If several goroutines
+// call Take at the same time and there are not enough units for all of them, all of them may get false.
 func (s *Share) Take(n int64) bool {
 	all, own, part := s.budget.used.Add(n), s.owner.used.Add(n), s.used.Add(n)
 	fair := s.budget.factor * (s.budget.Limit() - all)
