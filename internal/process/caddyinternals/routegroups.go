@@ -9,13 +9,13 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// groupsKey is the context key under which Caddy stores the route groups of which a request has already run a route. It
-// is a variable for the tests.
+// groupsKey is the context key under which Caddy stores a set of route groups: the groups in which it has already run a
+// route for this request. It is a variable so that tests can change it.
 var groupsKey = caddy.CtxKey("route_group")
 
-// WithRouteGroups returns a context for a request in which no route of any group has run yet. A request needs it for
-// each list of routes that Caddy has not compiled together with the routes before: both lists number their groups from
-// zero, and Caddy runs only one route of a group.
+// WithRouteGroups returns a context for a request in which no route of any group has run yet. It must be called before
+// a separately compiled list of routes runs. The group numbers of each list start at zero, and Caddy runs only one
+// route of a group, so it would otherwise skip routes because of the groups of an earlier list.
 //
 // WithRouteGroups relies on caddyhttp.Server storing the names of the groups in a map[string]struct{} under the context
 // key "route_group". CheckRouteGroups reports whether this is so.
@@ -23,10 +23,11 @@ func WithRouteGroups(ctx context.Context) context.Context {
 	return context.WithValue(ctx, groupsKey, map[string]struct{}{})
 }
 
-// CheckRouteGroups returns an error if Caddy does not use the map of WithRouteGroups. A list of routes with groups must
-// then not be used, because Caddy might skip its routes, such as a route that asks for a password.
+// CheckRouteGroups returns an error if Caddy does not use the map that WithRouteGroups creates. In that case, lists of
+// routes with groups must not be used, because Caddy might skip some of their routes, such as a route that asks for a
+// password.
 func CheckRouteGroups() (err error) {
-	// If Caddy stores the groups elsewhere, it finds no map in the context and panics.
+	// If Caddy expects the groups under another context key, it finds no map there and panics.
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("caddy keeps the route groups of a request elsewhere: %v", p)
