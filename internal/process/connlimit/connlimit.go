@@ -140,8 +140,8 @@ func (l *Limiter) settle(p *Place, c Client) bool {
 	return held
 }
 
-// try takes one unit from share, or from the budget if share is nil. It does not wait, and returns false if no unit is
-// available.
+// try reserves a unit of the budget for one connection: in the share of the client, or in the whole budget if share is
+// nil. It does not wait, and returns false if no unit is available.
 func (l *Limiter) try(share *budget.Share) bool {
 	if share == nil {
 		return l.budget().Take(1)
@@ -152,9 +152,9 @@ func (l *Limiter) try(share *budget.Share) bool {
 // patience is the maximum time that a new connection waits for another connection to end.
 const patience = 250 * time.Millisecond
 
-// take takes one unit from share, or from the budget if share is nil. If no unit is available, it ends a connection of
+// take reserves a unit of the budget for a new connection, like try. If no unit is available, it ends a connection of
 // the same client, or of a client with at least as many connections, and waits until a connection has ended. It returns
-// false if it gets no unit.
+// false if there is still no unit available.
 func (l *Limiter) take(share *budget.Share) bool {
 	if l.try(share) {
 		return true
@@ -172,24 +172,24 @@ func (l *Limiter) take(share *budget.Share) bool {
 	return false
 }
 
-// isFull reports whether the whole budget is in use, so that no client can get a unit.
+// isFull reports whether the maximum number of connections is reached, so that no client can open another one.
 func (l *Limiter) isFull() bool {
 	b := l.budget()
 	return b.Used() >= b.Limit()-1
 }
 
-// isEnding reports whether a unit will soon become free: the whole budget is in use, but a connection is about to end.
+// isEnding reports whether the maximum number of connections is reached, but a connection is about to end.
 func (l *Limiter) isEnding() bool {
 	_, ending := l.nextEnd()
 	return ending && l.isFull()
 }
 
-// againEnded is the maximum number of additional connections that are ended for one new connection, if other new
-// connections take the units that become free.
+// againEnded is the maximum number of additional connections that are ended for one new connection, in case other new
+// connections take the place of the ended ones.
 const againEnded = 3
 
-// await takes one unit as soon as other connections have ended. gone is the channel that nextEnd has returned. await
-// returns false if it gets no unit within patience.
+// await reserves a unit of the budget for a new connection as soon as another connection has ended. gone is the channel
+// that nextEnd has returned. await returns false if this does not succeed within patience.
 func (l *Limiter) await(share *budget.Share, gone <-chan struct{}) bool {
 	timeout := time.NewTimer(patience)
 	defer timeout.Stop()
