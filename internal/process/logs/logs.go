@@ -27,8 +27,8 @@ func Logger(name string) *zap.Logger { return process.logger(name) }
 // Add in Provision and Config.Close in Cleanup.
 func Add(ctx caddy.Context) *Config { return process.add(ctx, ctx.Logger(everyModule{})) }
 
-// process passes the messages of all loggers to the logs. One relay is enough for the whole process, because Caddy has
-// one default log and runs one configuration.
+// process is the relay of this process: it forwards the messages of all loggers of this package to the logs of the
+// running Caddy configuration. One relay is enough, because Caddy has one default log and runs one configuration.
 var process relay
 
 // everyModule is a module without a name. It is passed to Context.Logger to get a logger that writes to all logs of a
@@ -112,7 +112,7 @@ func (c *Config) run(running bool) {
 // wait waits until no message is being written.
 func (c *Config) wait() {
 	c.writing.Lock()
-	defer c.writing.Unlock() // Taking the lock is enough.
+	defer c.writing.Unlock() // No message is being written while the lock is held.
 }
 
 // Close removes the configuration. It may be called more than once.
