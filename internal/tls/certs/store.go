@@ -35,7 +35,8 @@ type Store struct {
 	checked time.Time
 }
 
-// host is the entry of a host in the Store. Its *secret stays the same as long as the host refers to the same Secret.
+// host holds the Secrets with the certificates of one host. As long as the host refers to the same Secret, the field
+// secret contains the same pointer.
 type host struct {
 	secret *secret
 	// second is the second Secret of a host for which two Secrets are configured, otherwise nil.
@@ -56,7 +57,7 @@ type secret struct {
 	listeners map[string]ir.Ref
 	// strays holds the hosts that use the Secret although its certificate does not cover them, or is nil.
 	strays map[string]struct{}
-	// valid is the validity period of the certificate in use. It is a copy for Problems, which reads it for every
+	// valid is the validity period of the certificate in use. It is stored here because Problems reads it for every
 	// Secret.
 	valid tlssecret.Period
 	// outdated is true if the Secret no longer contains the certificate in use.
@@ -113,8 +114,8 @@ func (s *Store) forgetUnused() {
 	})
 }
 
-// The method use replaces the entry of a host. The replacement is atomic: each handshake finds either the old or the
-// new entry.
+// The method use replaces the entry of a host in s.hosts. The replacement is atomic: each handshake finds either the
+// old or the new entry.
 func (s *Store) use(name string, c *ir.Certificate) {
 	entry := &host{secret: s.named(sourceOf(name, c)), origin: c.Origin}
 	if !c.SecondSecret.IsZero() {
@@ -134,7 +135,8 @@ func (s *Store) use(name string, c *ir.Certificate) {
 	s.hosts.Store(name, entry)
 }
 
-// named returns the *secret for a source. It creates the *secret if the source is not in use yet.
+// named returns the entry of s.secrets for a Secret or an issued certificate. It creates the entry if it does not
+// exist.
 func (s *Store) named(from source) *secret {
 	used := s.secrets[from]
 	if used == nil {
@@ -285,8 +287,9 @@ type End struct {
 	// Namespace is the namespace of the Secret. For an issued certificate, it is the namespace of the object that
 	// defines the host.
 	Namespace string
-	// Secret is the name of the Secret, and Host is empty. For a certificate from an issuer, Secret is empty, and Host
-	// is the host for which it was issued. There are two fields because a Secret and a host can have the same name.
+	// For a certificate from a Secret, Secret is the name of the Secret, and Host is empty. For a certificate from an
+	// issuer, Host is the host for which it was issued, and Secret is empty. There are two fields because a Secret and
+	// a host can have the same name.
 	Secret, Host string
 	At           time.Time
 }
