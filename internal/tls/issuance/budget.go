@@ -30,11 +30,12 @@ type budgets struct {
 	of map[string]*budget
 }
 
-// budget holds the new host names of one namespace.
+// budget records the host names of one namespace for which a certificate was first ordered in the last 24 hours, in
+// order to limit their number.
 type budget struct {
 	mu   sync.Mutex
 	read bool
-	// names maps the hash of each new host name to the time of the first order for it, in Unix seconds.
+	// names maps the hash of a host name to the time when a certificate was first ordered for it, in Unix seconds.
 	names map[string]int64
 }
 
@@ -43,8 +44,8 @@ type storedBudget struct {
 	Names map[string]int64 `json:"names"`
 }
 
-// forget drops all budgets from memory, so that they are read from the storage again. Another replica may have changed
-// them there.
+// forget discards the budgets in memory, so that they are read from the storage again. This is necessary if another
+// replica may have changed them in the storage.
 func (b *budgets) forget() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

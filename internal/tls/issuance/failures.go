@@ -88,7 +88,7 @@ func remember(ctx context.Context, s certmagic.Storage, key string, value any) e
 }
 
 const (
-	// sweepEvery is the interval between two searches of the storage for obsolete records.
+	// sweepEvery is the interval at which the storage is searched for old failure records of removed hosts.
 	sweepEvery = time.Hour
 	// keepFailures is how long the failure record of a removed host is kept, starting at the NotBefore of the failure.
 	keepFailures = 24 * time.Hour

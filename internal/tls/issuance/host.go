@@ -31,8 +31,9 @@ type host struct {
 	// misses is the number of consecutive times that the certificate was not found in the storage.
 	misses int
 
-	// A task is, for example, an order. busy is true while a task for the host is running, and ordering is true if this
-	// task orders a certificate. again is true if the certificate must be read from the storage again after the task.
+	// busy is true while a task runs for the host, such as reading its certificate or ordering a new one. ordering is
+	// true if this task orders a certificate. again is true if the certificate must be read from the storage again
+	// after the task.
 	busy, ordering, again bool
 	// ordered is the time of the last order. polled is the time of the last query for the renewal time, which the
 	// certificate authority suggests.

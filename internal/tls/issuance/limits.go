@@ -54,8 +54,8 @@ func limitOf(host string, err error, status int, after, now time.Time) *limit {
 	switch {
 	case isProblem && p.Type == acme.ProblemTypeRateLimited:
 	case isProblem && p.Status != status:
-		// The error is not about this response: it may describe a failed challenge, for example. So do not treat it as
-		// a rate limit.
+		// The error has another status than the response, so it has another cause, such as a failed challenge. Do not
+		// treat it as a rate limit.
 		return nil
 	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable && !after.IsZero():
 	default:

@@ -32,7 +32,8 @@ func (m *Manager) Run(ctx context.Context, leads func() bool) {
 	}
 }
 
-// end gives up the current setup, and prevents Configure from creating a new one.
+// end releases the current setup, which holds the issuers and the storage, and prevents Configure from creating a new
+// one.
 func (m *Manager) end() {
 	m.mu.Lock()
 	last := m.setup
@@ -134,10 +135,10 @@ func (m *Manager) beginOrders(ctx context.Context, running *panics.Group, now ti
 	return rest
 }
 
-// mayOrder reports whether another order may start. It usually returns true. For a while after a certificate authority
-// has reported a rate limit for all hosts, only one order may run at a time. It starts only when no read of the storage
-// is pending: all hosts without a certificate are then in the queue, which serves the namespaces in turn, so that no
-// namespace can use up the rate limit.
+// mayOrder reports whether another order may start. Usually it returns true. Until m.careful, after a certificate
+// authority has reported a rate limit for all hosts, orders are made one at a time, and only while no certificates are
+// being read from the storage. All hosts that need a certificate are then in the queue, which serves the namespaces in
+// turn, so that one namespace cannot use up the rate limit.
 func (m *Manager) mayOrder(now time.Time) bool {
 	return !now.Before(m.careful) || m.orders.Running()+m.renewals.Running()+m.reads.Running()+m.reads.Len() == 0
 }
