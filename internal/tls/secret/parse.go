@@ -129,8 +129,8 @@ func Issued(issuer, c *x509.Certificate) bool {
 		return false
 	}
 	if len(c.AuthorityKeyId) == 0 {
-		// A self-signed certificate may lack this identifier. It is its own issuer, so another certificate with the
-		// same name has not issued it.
+		// A self-signed certificate may lack an authority key identifier. It was issued by itself, so another
+		// certificate with the same name is not its issuer: return false.
 		return !bytes.Equal(c.RawSubject, c.RawIssuer)
 	}
 	return len(issuer.SubjectKeyId) == 0 || bytes.Equal(issuer.SubjectKeyId, c.AuthorityKeyId)
