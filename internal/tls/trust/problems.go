@@ -23,8 +23,8 @@ func (s *Store) Problems() []*report.Verdict {
 // problemAdder is a function that adds a problem to the report for an object.
 type problemAdder func(severity report.Severity, reason report.Reason, format string, args ...any)
 
-// check returns the problems of a Secret to report for one field of an object. ref is a reference from this field, and
-// names lists what uses the Secret, for all references from this field.
+// check returns the problems of a Secret to report for one field of an object. ref is a reference to the Secret from
+// this field. names lists the hosts and ports that need the Secret because of this field.
 func (e *entry) check(ref *reference, names string, now time.Time) []report.Problem {
 	var found []report.Problem
 	add := func(severity report.Severity, reason report.Reason, format string, args ...any) {

@@ -10,7 +10,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
-// reference describes that the configuration refers to a Secret, for any purpose except the certificate of a host.
+// reference records which object refers to a Secret, and which contents of the Secret it needs. References to the
+// certificates of hosts are not included.
 type reference = references.Reference[ir.Name, needs]
 
 // needs says which contents of a Secret are needed.
@@ -88,9 +89,9 @@ func ofPort(name string, p *document.Port) (all []reference) {
 	return all
 }
 
-// at returns a reference from a TCP port, with its object, field and user. If a Service defines the port, the field is
-// the annotation of the Service. If a ConfigMap defines the port, the field is the key in the ConfigMap; the user then
-// also names the annotation, which belongs to the Service and not to the ConfigMap.
+// at sets the fields Origin, Field and User of a reference from the TCP port p, and returns the reference. If a Service
+// defines the port, Field is the annotation of the Service. If a ConfigMap defines the port, Field is the key in the
+// ConfigMap, and User also contains the annotation of the Service that refers to the Secret.
 func at(r reference, p *document.Port, name, annotation string) reference {
 	r.Origin, r.User = p.Origin, "port "+name
 	if p.OfService() {

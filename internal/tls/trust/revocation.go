@@ -87,8 +87,8 @@ func (r *revocations) of(issuer *x509.Certificate) bool {
 }
 
 // revoked checks each certificate of a chain, except the last, against the revocation lists of its issuer. It returns
-// an error if a certificate is revoked, or if its issuer has no valid list. When the validity period of a list ends,
-// the result may change: if this is before *until, revoked sets *until to the end of the period.
+// an error if a certificate is revoked, or if its issuer has no valid list. *until is the time until which the result
+// may be cached. If the validity period of a list ends earlier, revoked sets *until to the end of this period.
 func (c *Contents) revoked(chain []*x509.Certificate, now time.Time, until *time.Time) error {
 	if len(c.lists) == 0 {
 		return nil
