@@ -68,9 +68,9 @@ var (
 	}
 	sessionCookieExpires = Annotation{
 		Name: "session-cookie-expires",
-		Doc: "The number of seconds after which the browser deletes the session cookie. It sets the Expires " +
+		Doc: "The number of seconds after which the browser deletes the session cookie, sent in its Expires " +
 			"attribute.",
-		Values: lifetimes, Example: "172800", Default: "none: the browser deletes it at the end of its session",
+		Values: lifetimes, Example: "172800", Default: "none: the browser deletes the cookie at the end of its session",
 		Scope: ScopeIngress,
 		Risk:  RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Asked.Affinity.Cookie.Expires }, readLifetime),
@@ -78,9 +78,9 @@ var (
 	}
 	sessionCookieMaxAge = Annotation{
 		Name: "session-cookie-max-age",
-		Doc: "The number of seconds after which the browser deletes the session cookie. It sets the Max-Age " +
+		Doc: "The number of seconds after which the browser deletes the session cookie, sent in its Max-Age " +
 			"attribute.",
-		Values: lifetimes, Example: "172800", Default: "none: the browser deletes it at the end of its session",
+		Values: lifetimes, Example: "172800", Default: "none: the browser deletes the cookie at the end of its session",
 		Scope: ScopeIngress,
 		Risk:  RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Asked.Affinity.Cookie.MaxAge }, readLifetime),

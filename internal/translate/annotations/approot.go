@@ -13,9 +13,10 @@ var (
 	appRoot = Annotation{
 		Name: "app-root",
 		Doc: "Redirects requests for `/` to this path of the same host, with status 302 and without the query, even " +
-			"if the Ingress does not define the path `/`. HTTP requests are redirected to HTTPS first. Since " +
-			"app-root applies to the whole host, only Ingresses in the namespace that [owns the host](tenants.md) " +
-			"can set it. If several of them have the annotation, the oldest Ingress is used.",
+			"if the Ingress does not define the path `/`. HTTP requests are redirected to HTTPS first.\n\n" +
+			"Since app-root applies to the whole host, only Ingresses in the namespace that [owns the " +
+			"host](tenants.md) can set it. If several of these Ingresses have the annotation, the annotation of the " +
+			"oldest Ingress applies.",
 		Values: "a path", Example: "/app", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.AppRoot }, readRoot),
 	}

@@ -58,9 +58,9 @@ var (
 	}
 	proxyNextUpstreamTries = Annotation{
 		Name: "proxy-next-upstream-tries",
-		Doc: "The maximum number of endpoints that are tried for a request. 0 means 100, which is the largest value; " +
-			"in ingress-nginx, 0 means no limit.",
-		Values:  fmt.Sprintf("a number from 0 to %d; larger numbers are treated as the largest value", maxTries),
+		Doc: "The maximum number of endpoints that are tried for a request. 0 means 100, the maximum; in " +
+			"ingress-nginx, 0 means no limit.",
+		Values:  fmt.Sprintf("a number from 0 to %d; larger numbers are treated as %[1]d", maxTries),
 		Example: "2", Default: "3",
 		Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Attempts.Tries }, readTries),

@@ -18,12 +18,13 @@ var (
 		Doc: "The Secret for TLS connections to endpoints, with backend-protocol HTTPS, GRPCS or AUTO_HTTP. " +
 			"`tls.crt` and `tls.key` contain the client certificate and its key, `ca.crt` contains the certificate " +
 			"authority for the endpoints' certificates, and `ca.crl` lists revoked certificates. The Secret may " +
-			"contain the client certificate, the certificate authority, or both. While it is missing or invalid, " +
-			"every request gets 502; if the annotation is invalid, every request gets 503. A change of the Secret " +
-			"applies from the next request on. The annotation applies only to the paths of this Ingress. Without " +
-			"proxy-ssl-secret, the other proxy-ssl-* annotations have no effect.",
-		Values: "namespace/name of a Secret; a namespace other than the Ingress's requires " +
-			"allow-cross-namespace-resources",
+			"contain the client certificate, the certificate authority, or both.\n\n" +
+			"While the Secret is missing or invalid, every request gets 502. If the value of the annotation is " +
+			"invalid, every request gets 503. A change of the Secret applies from the next request on.\n\n" +
+			"The annotation applies only to the paths of this Ingress. Without proxy-ssl-secret, the other " +
+			"proxy-ssl-* annotations have no effect.",
+		Values: "namespace/name of a Secret; if the Secret is not in the namespace of the Ingress, the key " +
+			"allow-cross-namespace-resources of the ConfigMap must be `true`",
 		Example: "shop/backend-tls",
 		Default: "no certificate, and no verification", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse:     nginx.Into(func(s *Settings) *ir.Name { return &s.Asked.BackendTLS.Secret }, readSecretName),
@@ -37,9 +38,9 @@ var (
 	}
 	proxySSLVerify = Annotation{
 		Name: "proxy-ssl-verify",
-		Doc: "With `on`, an endpoint gets requests only if its certificate is issued by a certificate authority " +
-			"in `ca.crt` of the Secret and is valid for the name in proxy-ssl-name. The system's certificate " +
-			"authorities are not trusted. An invalid value is treated as `off`, as in ingress-nginx.",
+		Doc: "With `on`, an endpoint gets requests only if its certificate is issued by a certificate authority in " +
+			"`ca.crt` of the Secret in proxy-ssl-secret, and is valid for the name in proxy-ssl-name. The system's " +
+			"certificate authorities are not trusted. An invalid value is treated as `off`, as in ingress-nginx.",
 		Values: onOff, Example: "on", Default: "off", Scope: ScopeLocation, Risk: RiskLow,
 		Parse:     nginx.Into(func(s *Settings) *bool { return &s.Asked.BackendTLS.Verify }, nginx.OnOff),
 		Meanwhile: "it is treated as off, as in ingress-nginx: endpoints are not verified",
@@ -51,7 +52,7 @@ var (
 	proxySSLVerifyDepth = Annotation{
 		Name: "proxy-ssl-verify-depth",
 		Doc: "The maximum number of certificates between an endpoint's certificate and the root certificate in " +
-			"`ca.crt`. 0 is treated as 1.",
+			"`ca.crt` of the Secret in proxy-ssl-secret. 0 is treated as 1.",
 		Values: "a number from 0 to 100", Example: "2", Default: "1", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.BackendTLS.Depth },
 			nginx.Number(0, maxBackendDepth)), Check: checkBackendSecret,
@@ -59,7 +60,7 @@ var (
 	proxySSLName = Annotation{
 		Name: "proxy-ssl-name",
 		Doc: "The name to expect in an endpoint's certificate (with proxy-ssl-verify), and to send as SNI (with " +
-			"proxy-ssl-server-name). Set it if certificates are verified: the default, " + proxyHost +
+			"proxy-ssl-server-name). Set proxy-ssl-name if certificates are verified: the default, " + proxyHost +
 			", is ingress-nginx's internal name for every backend.",
 		Values: "a name", Example: "web.shop.svc", Default: proxyHost, Scope: ScopeLocation, Risk: RiskHigh,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.BackendTLS.Name },

@@ -14,10 +14,11 @@ import (
 var (
 	authType = Annotation{
 		Name: "auth-type",
-		Doc: "Requires basic authentication with a user name and password from auth-secret. Clients without a valid " +
-			"password get 401. While the Secret is missing or contains no valid user, all requests get 503. The " +
-			"value `digest` is not supported: all requests get 503. A change of the Secret applies from the next " +
-			"request on. The backend does not get the Authorization header.",
+		Doc: "Requires basic authentication with a user name and password from the Secret in auth-secret. Clients " +
+			"without a valid password get 401. The backend does not get the Authorization header.\n\n" +
+			"While the Secret is missing or contains no valid user, all requests get 503. A change of the Secret " +
+			"applies from the next request on. The value `digest` is not supported: with `digest`, all requests get " +
+			"503.",
 		Values: "basic", Example: "basic", Default: "no password", Scope: ScopeLocation, Risk: RiskLow,
 		Parse:   nginx.Into(func(s *Settings) *bool { return &s.Asked.BasicAuth.On }, readAuthType),
 		OnError: (*Settings).close, Meanwhile: ingressClosed,
@@ -27,8 +28,8 @@ var (
 		Doc: "The Secret with the names and password hashes of the users. Supported hashes are bcrypt with a cost of " +
 			"at most 14, apr1, MD5 crypt, SHA-256 and SHA-512 crypt with at most 200,000 rounds, `{SHA}`, `{SSHA}`, " +
 			"DES crypt, and `{PLAIN}` followed by the password itself. A user with any other hash gets 401.",
-		Values: "name or namespace/name of a Secret; a namespace other than the Ingress's requires " +
-			"allow-cross-namespace-resources",
+		Values: "name or namespace/name of a Secret; if the Secret is not in the namespace of the Ingress, the key " +
+			"allow-cross-namespace-resources of the ConfigMap must be `true`",
 		Example: "users", Default: "none, so that all requests for an Ingress with auth-type get 503",
 		Scope:   ScopeLocation,
 		Risk:    RiskMedium,
@@ -38,8 +39,9 @@ var (
 	}
 	authSecretType = Annotation{
 		Name: "auth-secret-type",
-		Doc: "The format of auth-secret. With `auth-file`, its key `auth` contains an htpasswd file, with lines " +
-			"such as `alice:HASH`. With `auth-map`, each key is a user name, and its value is the hash.",
+		Doc: "The format of the Secret in auth-secret. With `auth-file`, the key `auth` of the Secret contains an " +
+			"htpasswd file, with lines such as `alice:HASH`. With `auth-map`, each key of the Secret is a user name, " +
+			"and the value of the key is the password hash.",
 		Values: "auth-file or auth-map", Example: "auth-map", Default: "auth-file", Scope: ScopeLocation, Risk: RiskLow,
 		Parse:   nginx.Into(func(s *Settings) *bool { return &s.Asked.BasicAuth.Map }, readSecretType),
 		OnError: func(s *Settings) { s.Asked.BasicAuth.NoSecret = true }, Meanwhile: withAuthTypeClosed,
@@ -59,9 +61,9 @@ var (
 		Name: "satisfy",
 		Doc: "With `all`, a client must pass all configured checks. With `any`, a client is allowed if at least one " +
 			"check succeeds: its address is in [allowlist-source-range](annotations.md#allowlist-source-range), its " +
-			"password is valid, or the authentication service in auth-url allows it. With `any`, a client whose " +
-			"address is in denylist-source-range is also allowed if its password is valid, or if the authentication " +
-			"service allows it. An invalid value is treated as `all`.",
+			"password is valid, or the authentication service in auth-url allows the request. With `any`, a valid " +
+			"password or the authentication service also admits clients whose addresses are in " +
+			"denylist-source-range. An invalid value is treated as `all`.",
 		Values: "all or any", Example: "any", Default: "all", Scope: ScopeLocation, Risk: RiskLow,
 		Parse:     nginx.Into(func(s *Settings) *bool { return &s.Asked.SatisfyAny }, readSatisfy),
 		Meanwhile: "it is treated as all",

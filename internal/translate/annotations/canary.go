@@ -17,12 +17,13 @@ var (
 	canary = Annotation{
 		Name: "canary",
 		Doc: "Makes the Ingress a canary: it gets a share of the requests for the main Ingress, which is the Ingress " +
-			"with the same host, path and pathType in the same namespace. A canary uses its own annotations " +
-			"canary-*, load-balance and upstream-hash-by-*, and also affinity and session-cookie-* if " +
-			"affinity-canary-behavior is `legacy`. For all other annotations, the values of the main Ingress apply. " +
-			"The backend of a request is selected by the client's session cookie, if there is one; otherwise by " +
-			"canary-by-header, then by canary-by-cookie, and then by canary-weight. While the canary has no " +
-			"endpoints, the main Ingress gets all requests.",
+			"with the same host, path and pathType in the same namespace. While the canary has no endpoints, the " +
+			"main Ingress gets all requests.\n\n" +
+			"A canary uses its own annotations canary-*, load-balance and upstream-hash-by-*, and also affinity and " +
+			"session-cookie-* if affinity-canary-behavior is `legacy`. The main Ingress sets all other " +
+			"annotations.\n\n" +
+			"The first of these that applies to a request selects its backend: the client's session cookie, " +
+			"canary-by-header, canary-by-cookie, canary-weight.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
 		Parse:     nginx.Into(func(s *Settings) *bool { return &s.Asked.Canary.On }, nginx.Bool),
 		OnError:   func(s *Settings) { s.Asked.Canary.On, s.Asked.Canary.Closed = true, true },

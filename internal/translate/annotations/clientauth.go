@@ -17,14 +17,14 @@ var (
 	authTLSSecret = Annotation{
 		Name: "auth-tls-secret",
 		Doc: "Requires client certificates on all hosts of this Ingress. A client certificate must be issued by a " +
-			"certificate authority in `ca.crt` of the Secret, and must not be in a revocation list in `ca.crl`. The " +
-			"requirement also applies to the paths of other Ingresses on the same host. If several Ingresses of a " +
-			"host have the annotation, the oldest Ingress is used. While the Secret is missing or invalid, every " +
-			"request gets 403.",
-		Values: "namespace/name of a Secret; a namespace other than the Ingress's requires " +
-			"allow-cross-namespace-resources",
+			"certificate authority in `ca.crt` of the Secret, and must not be in a revocation list in `ca.crl`. " +
+			"While the Secret is missing or invalid, every request gets 403.\n\n" +
+			"The requirement also applies to the paths of other Ingresses on the same host. If several Ingresses of " +
+			"a host have the annotation, the annotation of the oldest Ingress applies.",
+		Values: "namespace/name of a Secret; if the Secret is not in the namespace of the Ingress, the key " +
+			"allow-cross-namespace-resources of the ConfigMap must be `true`",
 		Example: "shop/client-ca",
-		Default: "no certificates", Scope: ScopeIngress, Risk: RiskMedium,
+		Default: "no client certificates", Scope: ScopeIngress, Risk: RiskMedium,
 		Parse:   nginx.Into(func(s *Settings) *ir.Name { return &s.ClientAuth.Secret }, readSecretName),
 		OnError: func(s *Settings) { s.Asked.ClientAuth.NoAuthority = true }, Meanwhile: hostClosed,
 	}
@@ -43,7 +43,7 @@ var (
 	authTLSVerifyDepth = Annotation{
 		Name: "auth-tls-verify-depth",
 		Doc: "The maximum number of certificates between the client's certificate and the root certificate in " +
-			"`ca.crt`. 0 is treated as 1.",
+			"`ca.crt` of the Secret in auth-tls-secret. 0 is treated as 1.",
 		Values: "a number from 0 to 100", Example: "2", Default: "1", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.ClientAuth.Depth }, nginx.Number(0, maxDepth)),
 		Check: checkAuthority,

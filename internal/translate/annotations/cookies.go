@@ -10,25 +10,25 @@ import (
 	"github.com/k8singress/k8singress/internal/model/pattern"
 )
 
-const twoTexts = "off, or two strings separated by a space; the first may be ~ and a regular expression"
+const twoTexts = "off, or two strings separated by a space; the first string may be ~ and a regular expression"
 
 // The annotations that rewrite attributes of the cookies in responses of endpoints.
 var (
 	proxyCookiePath = Annotation{
 		Name: "proxy-cookie-path",
-		Doc: "Rewrites the Path attribute of cookies that endpoints set. The value is two strings, which may contain " +
-			"nginx variables. If the Path starts with the first string, this prefix is replaced with the second " +
-			"string. The first string may also be `~` followed by a regular expression (RE2), or `~*` followed by a " +
-			"regular expression that ignores case. If the expression matches any part of the Path, the whole Path is " +
-			"replaced with the second string, in which `$1` to `$9` stand for the groups of the expression.",
+		Doc: "Rewrites the Path attribute of cookies that endpoints set. The value is `OLD NEW`. If the Path starts " +
+			"with OLD, this prefix is replaced with NEW. OLD and NEW may contain nginx variables.\n\n" +
+			"OLD may also be `~` followed by a regular expression (RE2), or `~*` followed by a regular expression " +
+			"that ignores case. If the expression matches any part of the Path, the whole Path is replaced with NEW, " +
+			"in which `$1` to `$9` stand for the groups of the expression.",
 		Values: twoTexts, Example: "/app/ /", Default: "off", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *ir.ResponseRewrite { return &s.Forwarding.CookiePath }, readCookieRewrite),
 	}
 	proxyCookieDomain = Annotation{
 		Name: "proxy-cookie-domain",
-		Doc: "Rewrites the Domain attribute of cookies that endpoints set. The value is two strings. A Domain that " +
-			"equals the first string is replaced with the second string; case and a leading dot are ignored. Regular " +
-			"expressions and variables work as in proxy-cookie-path.",
+		Doc: "Rewrites the Domain attribute of cookies that endpoints set. The value is `OLD NEW`. A Domain that " +
+			"equals OLD is replaced with NEW; case and a leading dot are ignored. OLD may also be a regular " +
+			"expression, and variables are allowed, as in [proxy-cookie-path](annotations.md#proxy-cookie-path).",
 		Values: twoTexts, Example: "localhost example.com", Default: "off", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *ir.ResponseRewrite { return &s.Forwarding.CookieDomain },
 			readCookieRewrite),

@@ -15,18 +15,18 @@ import (
 var (
 	enableCORS = Annotation{
 		Name: "enable-cors",
-		Doc: "Adds CORS headers to all responses, including errors; they replace the backend's CORS headers. The " +
-			"controller itself responds to OPTIONS requests with 204, without asking for a password and without " +
-			"checking the client's address. Requests from origins that are not in cors-allow-origin are forwarded to " +
-			"the backend, and their responses have no CORS headers. HTTP requests are redirected to HTTPS first.",
+		Doc: "Adds CORS headers to responses, including error responses, and replaces the CORS headers of the " +
+			"backend. The controller responds to OPTIONS requests from the origins in cors-allow-origin itself, with " +
+			"204 and before access control. Requests from other origins are forwarded to the backend, and the " +
+			"controller adds no CORS headers to their responses. HTTP requests are redirected to HTTPS first.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.CORS.On }, nginx.Bool),
 	}
 	corsAllowOrigin = Annotation{
 		Name: "cors-allow-origin",
-		Doc: "The origins whose scripts may read responses. If the first label of a host is `*`, it matches any " +
-			"single label. `*` alone matches all origins. Invalid entries are ignored; if no entry is valid, no " +
-			"response has CORS headers.",
+		Doc: "The origins whose scripts may read responses. A `*` as the first label of a host matches any single " +
+			"label. `*` alone matches all origins. Invalid entries are ignored; if no entry is valid, the controller " +
+			"adds no CORS headers.",
 		Values:  "comma-separated origins such as https://*.example.com:8443, `null` or `*`",
 		Example: "https://www.example.com",
 		Default: "*", Scope: ScopeIngress, Risk: RiskMedium,

@@ -17,12 +17,13 @@ import (
 var (
 	customHeaders = Annotation{
 		Name: "custom-headers",
-		Doc: "The ConfigMap whose data are added to responses as headers. They replace headers of the endpoint with " +
-			"the same names. Values are plain text. Each name must be in the key " +
+		Doc: "The ConfigMap whose data are added to responses as headers. These headers replace headers of the " +
+			"endpoint with the same names. Values are plain text. Redirects and errors of the controller itself do " +
+			"not get the headers.\n\n" +
+			"Each name must be in the key " +
 			"[global-allowed-response-headers](configmap.md#global-allowed-response-headers) of the controller's " +
-			"ConfigMap. All requests get 503 while a name is not listed, a name or value is invalid, or the " +
-			"ConfigMap does not exist or is in another namespace. Redirects and errors of the controller itself do " +
-			"not get the headers.",
+			"ConfigMap. All requests get 503 while one of these is true: a name is not in that key, a name or value " +
+			"is invalid, the ConfigMap in custom-headers does not exist, or it is in another namespace.",
 		Values: "name or namespace/name", Example: "headers", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse:   nginx.Into(func(s *Settings) *string { return &s.CustomHeaders.ConfigMap }, readObjectName),
 		OnError: (*Settings).close, Meanwhile: ingressClosed,

@@ -15,11 +15,12 @@ import (
 var (
 	customHTTPErrors = Annotation{
 		Name: "custom-http-errors",
-		Doc: "The status codes of the error responses to replace with an error page. The Service in default-backend " +
-			"provides the error pages or, without this annotation, the [default " +
-			"backend](caddyfile.md#default_backend) of the controller. Errors of endpoints and of the controller are " +
-			"replaced. The client gets the status of the error page, but errors of access control keep their own " +
-			"status. [Error pages](error-pages.md) describes the request to the Service.",
+		Doc: "The status codes of the error responses to replace with an error page. Errors of endpoints and of the " +
+			"controller are replaced. The client gets the status of the error page, but errors of access control " +
+			"keep their own status.\n\n" +
+			"The Service in the annotation default-backend provides the error pages. Without this annotation, the " +
+			"controller's [default backend](caddyfile.md#default_backend) provides them. [Error " +
+			"pages](error-pages.md) describes the request to the Service.",
 		Values: "comma-separated numbers from 400 to 599", Example: "404,503", Default: "none",
 		Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *[]int { return &s.ErrorPages.Statuses }, readStatuses),

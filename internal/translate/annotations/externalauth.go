@@ -25,16 +25,17 @@ var (
 	authURL = Annotation{
 		Name: "auth-url",
 		Doc: "The URL of an authentication service. For each client request, the controller sends a request without " +
-			"a body to this URL. If the service responds with a 2xx status, the client's request is allowed. If it " +
-			"responds with 401 or 403, the client gets this status. With any other response, or if the service " +
-			"cannot be reached, the client gets 500. The service gets the headers of the client's request, plus " +
-			"X-Request-ID, X-Original-URL, X-Original-Method, X-Real-IP, X-Forwarded-For, X-Auth-Request-Redirect " +
-			"and X-Sent-From, but no X-Forwarded-Proto. Redirects are not followed, and certificates are not " +
-			"verified. The host of the URL may contain only the variables $host, $http_host, $namespace, " +
-			"$ingress_name and $service_name; $host and $http_host then do not contain a port, and can be used only " +
-			"if the rule of the Ingress has a host. proxy-connect-timeout, proxy-read-timeout and proxy-send-timeout " +
-			"apply to the service, too. [Tenants](tenants.md#endpoints) lists the addresses to which the controller " +
-			"never connects.",
+			"a body to this URL. If the service responds with a 2xx status, the client's request is allowed. If the " +
+			"service responds with 401 or 403, the client gets this status. With any other response, or if the " +
+			"service cannot be reached, the client gets 500. Redirects are not followed.\n\n" +
+			"The service gets the headers of the client's request, plus X-Request-ID, X-Original-URL, " +
+			"X-Original-Method, X-Real-IP, X-Forwarded-For, X-Auth-Request-Redirect and X-Sent-From, but no " +
+			"X-Forwarded-Proto.\n\n" +
+			"The host of the URL may contain only the variables $host, $http_host, $namespace, $ingress_name and " +
+			"$service_name. In the host, $host and $http_host do not contain a port, and can be used only if the " +
+			"rule of the Ingress has a host. Certificates are not verified. proxy-connect-timeout, " +
+			"proxy-read-timeout and proxy-send-timeout also apply to requests to the service. " +
+			"[Tenants](tenants.md#endpoints) lists the addresses to which the controller never connects.",
 		Values:  "a URL that may contain nginx variables",
 		Example: "http://auth.example.svc.cluster.local:8080/check?path=$escaped_request_uri",
 		Default: "none", Scope: ScopeLocation, Risk: RiskHigh,
@@ -54,7 +55,7 @@ var (
 	authSignIn = Annotation{
 		Name: "auth-signin",
 		Doc: "The URL to which clients are redirected with status 302 if the authentication service responds with " +
-			"401. The URL of the client's request is added in the query parameter that is set by " +
+			"401. The URL of the client's request is added as a query parameter, whose name is the value of " +
 			"auth-signin-redirect-param, unless the auth-signin URL already contains this parameter.",
 		Values: "a URL or a path that may contain nginx variables", Example: "https://auth.example.com/login",
 		Default: "none",
@@ -94,9 +95,9 @@ var (
 	}
 	authProxySetHeaders = Annotation{
 		Name: "auth-proxy-set-headers",
-		Doc: "The ConfigMap whose data are sent as headers to the authentication service. They replace other headers " +
-			"with the same names. Values may contain nginx variables. While the ConfigMap does not exist, is in " +
-			"another namespace or contains an invalid header, all requests get 503.",
+		Doc: "The ConfigMap whose data are sent as headers to the authentication service. These headers replace " +
+			"other headers with the same names. Values may contain nginx variables. While the ConfigMap does not " +
+			"exist, is in another namespace or contains an invalid header, all requests get 503.",
 		Values: "name or namespace/name", Example: "auth-headers", Default: "none", Scope: ScopeLocation,
 		Risk:    RiskMedium,
 		Parse:   nginx.Into(func(s *Settings) *string { return &s.Asked.Auth.SetHeaders }, readObjectName),
@@ -106,7 +107,7 @@ var (
 		Name: "auth-cache-key",
 		Doc: "Caches responses of the authentication service under this key, and uses them for later requests with " +
 			"the same key. The key must contain everything on which the decision of the service depends, such as a " +
-			"cookie or the Authorization header. The host and path of the Ingress are always part of the key. " +
+			"cookie or the Authorization header. The host and path of the Ingress are always part of the key.\n\n" +
 			"Responses with Set-Cookie are not cached. The headers X-Accel-Expires, Cache-Control and Expires of a " +
 			"response take precedence over auth-cache-duration. The maximum size of the cache, for all Ingresses " +
 			"together, is 128 MiB.",
@@ -118,7 +119,7 @@ var (
 	}
 	authCacheDuration = Annotation{
 		Name: "auth-cache-duration", Doc: "The status codes of the responses to cache, and how long they are cached.",
-		Values:  "space-separated status codes, followed by a time; entries are separated by commas",
+		Values:  "comma-separated entries; each entry is one or more status codes and a time, separated by spaces",
 		Example: "200 202 10m, 401 30s",
 		Default: "200 202 401 5m", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse:     nginx.Into(func(s *Settings) *[]ir.AuthLifetime { return &s.Asked.Auth.CacheFor }, readLifetimes),
@@ -130,8 +131,9 @@ var (
 	}
 	authAlwaysSetCookie = Annotation{
 		Name: "auth-always-set-cookie",
-		Doc: "Adds the cookies that the authentication service sets to every response to the client. Otherwise they " +
-			"are added only to responses with the status 200, 201, 204, 206, 301, 302, 303, 304, 307 or 308.",
+		Doc: "With `true`, every response to the client gets the cookies that the authentication service sets. With " +
+			"`false`, only responses with the status 200, 201, 204, 206, 301, 302, 303, 304, 307 or 308 get these " +
+			"cookies.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Auth.AlwaysSetCookie }, nginx.Bool),
 		Check: withoutAuth,

@@ -51,10 +51,10 @@ var (
 	healthCheckPath = Annotation{
 		Name: OwnPrefix + "health-check-path",
 		Doc: "The path of a health check, with an optional query. The controller requests the path from every " +
-			"endpoint at regular intervals, and sends no client requests to endpoints that fail the check. With " +
-			"backend-protocol GRPC or GRPCS, the check calls the standard service grpc.health.v1 instead. The part " +
-			"of the value after the slash is then the name of the gRPC service to check, and `/` checks the whole " +
-			"server. There are no health checks with backend-protocol FCGI.",
+			"endpoint at regular intervals, and sends no client requests to endpoints that fail the check.\n\n" +
+			"With backend-protocol GRPC or GRPCS, the check calls the standard service grpc.health.v1 instead. The " +
+			"part of the value after the slash is then the name of the gRPC service to check, and `/` checks the " +
+			"whole server. There are no health checks with backend-protocol FCGI.",
 		Values: "a path", Example: "/healthz", Default: "no health check", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Check.Path }, readCheckPath),
 		Check: func(s *Settings) string { return option.Unless(s.Forwarding.Protocol != ir.FastCGI, noFastCGICheck) },

@@ -17,11 +17,12 @@ const (
 	defaultMultiplier = 5
 
 	limitValues = "a number from 0 to 1000000; 0 means no limit"
-	limitDoc    = "Clients are identified by their address, unless the key " +
+	limitDoc    = "\n\n" +
+		"Clients are identified by their address, unless the key " +
 		"[limit-conn-zone-variable](configmap.md#limit-conn-zone-variable) of the ConfigMap is set. The limit " +
-		"applies to all hosts and paths of the Ingress together. Each replica counts only its own requests. " +
-		"Redirects are not counted, but requests that are rejected afterwards, because of the client's address or " +
-		"password, are counted."
+		"applies to all hosts and paths of the Ingress together. Each replica counts only its own requests. Requests " +
+		"that are redirected are not counted. Requests that are later rejected because of the client's address or " +
+		"password are counted."
 	exemptDoc = "The networks whose clients are exempt from limit-rps, limit-rpm and limit-connections. If an entry " +
 		"is not a valid network, no client is exempt."
 	// everybodyCounts is used in messages about an invalid list of exempt clients. It describes the effect: no client
@@ -36,8 +37,8 @@ var (
 		Name: "limit-rps",
 		Doc: "The average number of requests per second that one client may send. In a burst, a client may send " +
 			"limit-rps × limit-burst-multiplier + 1 requests at once. Requests above the limit get 503, or the " +
-			"status in the key [limit-req-status-code](configmap.md#limit-req-status-code), and are not counted. " +
-			limitDoc,
+			"status in the key [limit-req-status-code](configmap.md#limit-req-status-code) of the ConfigMap, and are " +
+			"not counted." + limitDoc,
 		Values: limitValues, Example: "10", Default: "no limit", Scope: ScopeLocation, Risk: RiskLow,
 		Parse:   nginx.Into(func(s *Settings) *int { return &s.Asked.Limits.PerSecond }, nginx.Number(0, maxRequests)),
 		OnError: (*Settings).close, Meanwhile: ingressClosed,
@@ -67,8 +68,8 @@ var (
 		Name: "limit-connections",
 		Doc: "The maximum number of concurrent requests of one client. A request is counted until its response ends, " +
 			"and a WebSocket until it is closed. Each HTTP/2 or HTTP/3 stream is one request. Requests above the " +
-			"limit get 503, or the status in the key [limit-conn-status-code](configmap.md#limit-conn-status-code). " +
-			limitDoc,
+			"limit get 503, or the status in the key [limit-conn-status-code](configmap.md#limit-conn-status-code) " +
+			"of the ConfigMap." + limitDoc,
 		Values: limitValues, Example: "20", Default: "no limit", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Limits.Connections },
 			nginx.Number(0, maxRequests)),

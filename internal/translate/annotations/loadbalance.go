@@ -47,10 +47,10 @@ var loadBalance = Annotation{
 	Name: "load-balance",
 	Doc: "How an endpoint is chosen: in turn (`round_robin`), by the lowest response time (`ewma`), by the fewest " +
 		"active requests (`least_conn`, which ingress-nginx has removed), or at random (`random`, which " +
-		"ingress-nginx never had). The annotations `upstream-hash-by` and `affinity` take precedence over " +
-		"load-balance. The values `chash` and `chashsubset` require `upstream-hash-by`; `sticky_balanced` and " +
-		"`sticky_persistent` require `affinity`. If several Ingresses have the annotation for the same backend, the " +
-		"oldest Ingress is used.",
+		"ingress-nginx never had).\n\n" +
+		"The annotations `upstream-hash-by` and `affinity` take precedence over load-balance. The values `chash` and " +
+		"`chashsubset` require `upstream-hash-by`; `sticky_balanced` and `sticky_persistent` require `affinity`. If " +
+		"several Ingresses have the annotation for the same backend, the annotation of the oldest Ingress applies.",
 	Values: "one of " + strings.Join(algorithmNames(), ", "), Example: "ewma", Default: "round_robin",
 	Scope: ScopeLocation, Risk: RiskLow,
 	Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Balancing.Algorithm },

@@ -14,13 +14,14 @@ var (
 		Doc: "Sends a copy of each request to this URL, and discards the response. Requests that are rejected by " +
 			"access control are not copied. The request does not wait for its copy, and does not fail if the copy " +
 			"fails. The copy has the method, body and headers of the request, plus X-Request-ID, X-Real-IP, " +
-			"X-Forwarded-* and Via. The query of the request is added to the URL, unless the path or query of the " +
-			"URL contains a variable. The host of the URL may contain only the variables $host, $http_host, " +
-			"$namespace, $ingress_name and $service_name; $host and $http_host then do not contain a port, and can " +
-			"be used only if the rule of the Ingress has a host. Certificates are not verified. A request is not " +
-			"copied if its body is longer than 1 MiB or is cut off, or if too many copies are in progress: " +
-			"[metrics](metrics.md) count these requests. A copy takes at most 10 seconds. " +
-			"[Tenants](tenants.md#endpoints) lists the addresses to which the controller never connects.",
+			"X-Forwarded-* and Via.\n\n" +
+			"The query of the request is added to the URL, unless the path or query of the URL contains a variable. " +
+			"The host of the URL may contain only the variables $host, $http_host, $namespace, $ingress_name and " +
+			"$service_name. In the host, $host and $http_host do not contain a port, and can be used only if the " +
+			"rule of the Ingress has a host. Certificates are not verified. [Tenants](tenants.md#endpoints) lists " +
+			"the addresses to which the controller never connects.\n\n" +
+			"A request is not copied if its body is longer than 1 MiB or is cut off, or if too many copies are in " +
+			"progress: [metrics](metrics.md) count these requests. A copy takes at most 10 seconds.",
 		Values:  "a URL that may contain nginx variables",
 		Example: "http://mirror.example.svc.cluster.local$request_uri", Default: "none",
 		Scope: ScopeLocation, Risk: RiskHigh,

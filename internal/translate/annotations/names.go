@@ -20,24 +20,28 @@ const maxAliases = 32
 var (
 	serverAlias = Annotation{
 		Name: "server-alias",
-		Doc: "Additional names (aliases) for the hosts of the Ingress. Each entry is a name; or a wildcard such as " +
-			"`*.example.com`, which matches any number of labels; or `~` followed by a regular expression (RE2), " +
-			"which may match any part of a name. The hosts in rules of Ingresses take precedence over aliases, so an " +
-			"alias that equals such a host has no effect. Among aliases, names take precedence over wildcards, and " +
-			"wildcards over regular expressions. If several regular expressions match, the oldest Ingress is used. " +
-			"Only Ingresses in the namespace that [owns the host](tenants.md) can add aliases; if several of them " +
-			"list aliases, the oldest Ingress is used. Invalid entries are ignored.",
-		Values: "comma-separated names", Example: "example.org, *.example.net", Default: "none",
+		Doc: "Additional names (aliases) for the hosts of the Ingress. An entry is one of:\n\n" +
+			"- a name\n" +
+			"- a wildcard such as `*.example.com`, which matches any number of labels\n" +
+			"- `~` and a regular expression (RE2), which may match any part of a name\n\n" +
+			"Invalid entries are ignored. If a rule of an Ingress has the same host as an alias, the alias has no " +
+			"effect. Among aliases, names take precedence over wildcards, and wildcards over regular expressions. If " +
+			"several regular expressions match, the oldest Ingress is used.\n\n" +
+			"Only Ingresses in the namespace that [owns the host](tenants.md) can add aliases. If several of these " +
+			"Ingresses have the annotation, the annotation of the oldest Ingress applies.",
+		Values:  "comma-separated names, wildcards and regular expressions",
+		Example: "example.org, *.example.net", Default: "none",
 		Scope: ScopeIngress, Risk: RiskHigh,
 		Parse: nginx.Into(func(s *Settings) *[]string { return &s.Aliases }, readAliases),
 	}
 	fromToWWW = Annotation{
 		Name: "from-to-www-redirect",
-		Doc: "Redirects requests for the host with the prefix `www.` to the host. If the host itself starts with " +
-			"`www.`, requests for the name without `www.` are redirected to the host. There is no redirect if the " +
-			"other name is the host of a rule. One trailing slash of the URL is removed: `/dir/` becomes `/dir`. The " +
-			"status code comes from [http-redirect-code](configmap.md#http-redirect-code). For HTTPS, the " +
-			"certificate must be valid for both names.",
+		Doc: "For the host example.com, redirects www.example.com to example.com. For the host www.example.com, " +
+			"redirects example.com to www.example.com. There is no redirect if a rule has the name to be redirected " +
+			"as its host.\n\n" +
+			"One slash at the end of the URL is removed: `/dir/` becomes `/dir`. The status code of the redirect " +
+			"comes from [http-redirect-code](configmap.md#http-redirect-code). For HTTPS, the certificate must be " +
+			"valid for both names.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.FromToWWW }, nginx.Bool),
 	}

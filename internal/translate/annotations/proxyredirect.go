@@ -15,11 +15,11 @@ import (
 var (
 	proxyRedirectFrom = Annotation{
 		Name: "proxy-redirect-from",
-		Doc: "Rewrites the URL in the Location and Refresh headers of responses. If the URL starts with this string, " +
-			"this prefix is replaced with proxy-redirect-to. The value may also be `~` followed by a regular " +
-			"expression (RE2), or `~*` followed by a regular expression that ignores case. If the expression matches " +
-			"any part of the URL, the whole URL is replaced with proxy-redirect-to. The value may contain nginx " +
-			"variables.",
+		Doc: "Rewrites the URL in the Location and Refresh headers of responses. If the URL starts with the value of " +
+			"proxy-redirect-from, this prefix is replaced with the value of proxy-redirect-to.\n\n" +
+			"The value may also be `~` followed by a regular expression (RE2), or `~*` followed by a regular " +
+			"expression that ignores case. If the expression matches any part of the URL, the whole URL is replaced " +
+			"with the value of proxy-redirect-to. The value may contain nginx variables.",
 		Values:  "off, default (the same as off), a string, or ~ and a regular expression",
 		Example: "http://app.internal:8080/",
 		Default: off, Scope: ScopeLocation, Risk: RiskMedium,

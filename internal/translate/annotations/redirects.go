@@ -13,8 +13,8 @@ import (
 
 const (
 	redirectValues = "a URL that starts with http:// or https://"
-	redirectDoc    = "Requests are redirected before the redirect to HTTPS and before access control; only client " +
-		"certificates are verified first. The backend does not get the requests. The path and query of the request " +
+	redirectDoc    = "The redirect is sent before the redirect to HTTPS and before access control; only client " +
+		"certificates are verified earlier. The backend does not get the requests. The path and query of the request " +
 		"are not added to the URL."
 )
 
@@ -37,8 +37,8 @@ var (
 	}
 	temporalRedirect = Annotation{
 		Name: "temporal-redirect",
-		Doc: "Redirects all requests to this URL with status 302. It takes precedence over permanent-redirect. " +
-			redirectDoc,
+		Doc: "Redirects all requests to this URL with status 302. temporal-redirect takes precedence over " +
+			"permanent-redirect. " + redirectDoc,
 		Values: redirectValues, Example: "https://www.example.com/soon", Default: "none", Scope: ScopeLocation,
 		Risk:  RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Redirects.Temporal }, readURL),

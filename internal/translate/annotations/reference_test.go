@@ -43,7 +43,7 @@ func TestRows(t *testing.T) {
 			checkRow(t, row)
 		}
 		for field, text := range texts {
-			if text == "" || strings.ContainsAny(text, "\n|") {
+			if text == "" || field != "Doc" && strings.ContainsAny(text, "\n|") {
 				t.Errorf("%s: %s is %q, which cannot be printed", row.Name, field, text)
 			}
 		}

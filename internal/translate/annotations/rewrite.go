@@ -14,9 +14,9 @@ import (
 // into regular expressions. Here this affects only the paths of the same namespace.
 var useRegex = Annotation{
 	Name: "use-regex",
-	Doc: "Turns the paths of the Ingress into regular expressions. They match at the start of a request path and " +
-		"ignore case; the longest expression is tried first. If other Ingresses of the namespace have the same " +
-		"hosts, their paths become regular expressions, too, whatever their pathType is.",
+	Doc: "Turns the paths of the Ingress into regular expressions. The expressions match at the start of a request " +
+		"path and ignore case; the longest expression is tried first. The paths of other Ingresses of the namespace " +
+		"with the same hosts also become regular expressions, with any pathType.",
 	Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
 	Parse: nginx.Into(func(s *Settings) *bool { return &s.UseRegex }, nginx.Bool),
 }
@@ -25,11 +25,11 @@ var useRegex = Annotation{
 // regular expressions.
 var rewriteTarget = Annotation{
 	Name: "rewrite-target",
-	Doc: "Replaces the whole path of a request before it is sent to the backend; the query is kept. The path of the " +
-		"Ingress becomes a regular expression, and $1 to $9 stand for its groups. If other Ingresses of the " +
-		"namespace have the same hosts, their paths become regular expressions, too. If the value is a URL that " +
-		"starts with `http://`, `https://` or `$scheme`, requests are redirected to it with 302, before the redirect " +
-		"to HTTPS and before access control. The URL may contain nginx variables.",
+	Doc: "Replaces the whole path of a request before the request is sent to the backend; the query is kept. The " +
+		"path of the Ingress becomes a regular expression, and $1 to $9 stand for its groups. The paths of other " +
+		"Ingresses of the namespace with the same hosts also become regular expressions.\n\n" +
+		"If the value is a URL that starts with `http://`, `https://` or `$scheme`, requests are redirected to this " +
+		"URL with 302, before the redirect to HTTPS and before access control. The URL may contain nginx variables.",
 	Values: "a path, or a URL", Example: "/$2", Default: "no rewrite", Scope: ScopeIngress, Risk: RiskMedium,
 	Parse: parseRewriteTarget, Raw: true,
 }

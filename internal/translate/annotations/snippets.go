@@ -37,11 +37,11 @@ const (
 )
 
 const (
-	snippetDoc = " Snippets are not applied, but they are checked. A snippet that contains only harmless directives " +
-		"is ignored with a warning. Harmless are directives for response headers, timeouts, buffers, compression and " +
-		"logs, and `proxy_set_header` for Upgrade, Connection, Host, X-Real-IP and X-Forwarded-*. Any other snippet " +
-		"might reject requests, so all requests get 503, unless [the option snippets](caddyfile.md#snippets) is set " +
-		"to `ignore`."
+	snippetDoc = "\n\n" +
+		"Snippets are never applied, but they are checked. A snippet is ignored with a warning if it contains only " +
+		"directives for response headers, timeouts, buffers, compression and logs, and `proxy_set_header` for " +
+		"Upgrade, Connection, Host, X-Real-IP and X-Forwarded-*. Any other snippet might reject requests, so all " +
+		"requests get 503, unless [the option snippets](caddyfile.md#snippets) is set to `ignore`."
 	configuration = "nginx configuration; `false` means no snippet"
 	noSnippet     = "snippets are not supported yet, and this one has no effect"
 	ignoring      = "; the administrator's option \"snippets ignore\" serves requests without it"
@@ -79,14 +79,14 @@ var (
 	configurationSnippet = snippet("configuration-snippet",
 		"nginx configuration for the paths of the Ingress."+snippetDoc, rowConfiguration, snippets.Harmless)
 	serverSnippet = snippet("server-snippet",
-		"nginx configuration for the hosts of the Ingress. If the snippet might reject requests, only requests for "+
-			"the paths of this Ingress get 503, and not requests for other Ingresses with the same hosts."+snippetDoc,
+		"nginx configuration for the hosts of the Ingress."+snippetDoc+" If the snippet might reject requests, only "+
+			"requests for the paths of this Ingress get 503, and not requests for other Ingresses with the same hosts.",
 		rowServer, snippets.Harmless)
 	authSnippet = snippet("auth-snippet",
 		"nginx configuration for the requests to auth-url."+snippetDoc, rowAuth, snippets.Harmless)
 	modSecuritySnippet = snippet("modsecurity-snippet",
-		"ModSecurity rules. They are not applied, because ModSecurity is not supported yet. If they contain "+
-			"`SecRuleEngine DetectionOnly`, they are ignored with a warning. Otherwise all requests get 503.",
+		"ModSecurity rules. The rules are not applied, because ModSecurity is not supported yet. Rules with "+
+			"`SecRuleEngine DetectionOnly` are ignored with a warning. With any other rules, all requests get 503.",
 		rowModSecurity, snippets.DetectsOnly)
 	enableModSecurity = firewall("enable-modsecurity", func(s *Settings) *bool { return &s.Asked.Snippets.Firewall })
 	enableCoreRules   = firewall("enable-owasp-core-rules",
@@ -122,9 +122,9 @@ var GlobalAuthSnippet = func() Annotation {
 // enabled.
 var FirewallRules = Annotation{
 	Name: "modsecurity-snippet",
-	Doc: "ModSecurity rules for all Ingresses. They are not applied, because ModSecurity is not supported yet. If " +
-		"they contain `SecRuleEngine On`, ModSecurity would reject requests in ingress-nginx. All requests for an " +
-		"Ingress then get 503 if [enable-modsecurity](annotations.md#enable-modsecurity) or " +
+	Doc: "ModSecurity rules for all Ingresses. The rules are not applied, because ModSecurity is not supported yet. " +
+		"Rules with `SecRuleEngine On` would reject requests in ingress-nginx. With such rules, all requests for an " +
+		"Ingress get 503 if [enable-modsecurity](annotations.md#enable-modsecurity) or " +
 		"[enable-owasp-core-rules](annotations.md#enable-owasp-core-rules) applies to the Ingress, by an annotation " +
 		"or by the ConfigMap.",
 	Values: "ModSecurity rules; `false` means no rules", Example: "false", Default: "none", Lines: true,

@@ -9,9 +9,9 @@ import (
 
 const (
 	sourceRangeValues = "networks and addresses, separated by commas or line breaks"
-	sourceRangeDoc    = "With use-forwarded-headers, enable-real-ip or use-proxy-protocol, the client's address is " +
-		"the address that a trusted proxy sends in a header. If an entry is not a valid network, all requests get " +
-		"503."
+	sourceRangeDoc    = "With the ConfigMap keys use-forwarded-headers, enable-real-ip or use-proxy-protocol, the " +
+		"client's address is the address that a trusted proxy sends in a header. If an entry is not a valid network, " +
+		"all requests get 503."
 )
 
 // The annotations for allowed and denied client addresses. whitelist-source-range is ingress-nginx's older name for

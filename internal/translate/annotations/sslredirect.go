@@ -26,16 +26,16 @@ var (
 	}
 	preserveTrailingSlash = Annotation{
 		Name: "preserve-trailing-slash",
-		Doc: "Keeps the trailing slash of the path in the redirect to HTTPS. With `false`, one trailing slash is " +
-			"removed.",
+		Doc: "Keeps a slash at the end of the path in the URL of the redirect to HTTPS. With `false`, one slash at " +
+			"the end is removed.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Redirect.KeepSlash }, nginx.Bool),
 	}
 	usePortInRedirects = Annotation{
 		Name: "use-port-in-redirects",
 		Doc: "Adds the port in the option [`https`](caddyfile.md#https) to the URL of the redirect to HTTPS, unless " +
-			"the port is 443. Use it if clients connect to this port directly, without a load balancer or a Service " +
-			"in front of the controller.",
+			"the port is 443. Use this setting if clients connect to this port directly, without a load balancer " +
+			"or a Service in front of the controller.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Redirect.WithPort }, nginx.Bool),
 	}

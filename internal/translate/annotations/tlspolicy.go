@@ -15,11 +15,12 @@ var (
 		Name: "ssl-ciphers",
 		Doc: "The TLS 1.2 ciphers that clients may use for the hosts of the Ingress, by their OpenSSL names. The " +
 			"order of the list has no effect. TLS 1.3 ciphers are always enabled, and ciphers without forward " +
-			"secrecy are never enabled. Only Ingresses in the namespace that [owns the host](tenants.md) can set the " +
-			"ciphers. If several of them have the annotation, the oldest Ingress is used.",
+			"secrecy are never enabled.\n\n" +
+			"Only Ingresses in the namespace that [owns the host](tenants.md) can set the ciphers. If several of " +
+			"these Ingresses have the annotation, the annotation of the oldest Ingress applies.",
 		Values:  "colon-separated names: " + strings.Join(cipherNames(), ", "),
 		Example: "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256",
-		Default: "Caddy's", Scope: ScopeIngress, Risk: RiskLow,
+		Default: "Caddy's default ciphers", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *[]string { return &s.TLS.Ciphers }, readCiphers),
 	}
 	sslPreferServerCiphers = Annotation{

@@ -62,14 +62,18 @@ var (
 	logFormatStream = Key{
 		Name: "log-format-stream", Scope: process,
 		Doc: "The format of the log line for a connection of a TCP port, or a client of a UDP port: text with " +
-			"variables of nginx's stream module. The line is written at the end of the connection. The variables `$" +
-			strings.Join(accesslog.StreamVariables(), "`, `$") +
-			"` are supported; other variables have the value `-`. The values of $status are 200 if an endpoint " +
-			"accepted the connection; 400 if the port requires a PROXY protocol header or TLS and the client did " +
-			"not send it; 403 if the client is not allowed to connect; 500 for an internal error; 502 if no " +
-			"endpoint accepted the connection, or if expected responses did not arrive; and 503 for a TCP " +
-			"connection that exceeded a limit. With a PROXY protocol header, $remote_addr is the address of the " +
-			"client in this header. TLS connections that ssl-passthrough forwards are not logged.",
+			"variables of nginx's stream module. The line is written at the end of the connection. TLS connections " +
+			"that ssl-passthrough forwards are not logged.\n\n" +
+			"The variables `$" + strings.Join(accesslog.StreamVariables(), "`, `$") + "` are supported; other variables " +
+			"have the value `-`. With a PROXY protocol header, $remote_addr is the address of the client in this " +
+			"header.\n\n" +
+			"The values of $status are:\n\n" +
+			"- 200: an endpoint accepted the connection\n" +
+			"- 400: the port requires a PROXY protocol header or TLS, and the client did not send it\n" +
+			"- 403: the client is not allowed to connect\n" +
+			"- 500: an internal error occurred\n" +
+			"- 502: no endpoint accepted the connection, or expected responses did not arrive\n" +
+			"- 503: a TCP connection exceeded a limit",
 		Values: "text with variables", Example: "$remote_addr $status $upstream_addr",
 		Default: "the format of ingress-nginx",
 		Parse:   nginx.Into(func(c *Config) *string { return &c.Global.StreamLog.Format }, readStreamFormat),
@@ -78,9 +82,10 @@ var (
 		Name: "log-format-upstream", Scope: process,
 		Doc: "The format of the log line for a request: text with [variables of " +
 			"nginx](https://nginx.org/en/docs/varindex.html) and of ingress-nginx. Unsupported variables have the " +
-			"value `-`. Variables for sizes of requests and responses contain only the sizes of their bodies. " +
-			"$request_length is the size of the request headers in HTTP/1.1 format, plus the size of the body if the " +
-			"client declared it.",
+			"value `-`.\n\n" +
+			"Variables for sizes of requests and responses, such as $bytes_sent, are the size of the body without " +
+			"headers. $request_length is the exception: it is the size of the request line and headers in HTTP/1.1 " +
+			"format, plus the size of the body if the client declared it.",
 		Values: "text with variables", Example: "$remote_addr $status $request_uri",
 		Default: "the format of ingress-nginx",
 		Parse:   nginx.Into(func(c *Config) *string { return &c.Global.AccessLog.Format }, readFormat),

@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	blockDoc = "This applies to all hosts, and is checked before everything else, including the redirect to HTTPS. " +
-		"It applies neither to TLS connections that ssl-passthrough forwards, nor to connections of TCP and UDP " +
-		"ports."
+	blockDoc = "The key applies to all hosts, and is checked before everything else, including the redirect to " +
+		"HTTPS. The key applies neither to TLS connections that ssl-passthrough forwards, nor to connections of TCP " +
+		"and UDP ports."
 	textValues = "comma-separated strings and regular expressions (RE2); an expression follows `~`, or `~*` to " +
 		"ignore case"
 	textDoc = "An entry without `~` must be equal to the whole value of the header, ignoring case. A regular " +
-		"expression may match any part of the value. Quotes around an entry have the same meaning as in nginx. "
+		"expression may match any part of the value. Quotes around an entry are removed.\n\n"
 	allRefused = "all requests for all Ingresses get 503"
 )
 

@@ -14,22 +14,23 @@ var (
 		Name: "use-forwarded-headers", Scope: process,
 		Doc: "Trusts the X-Forwarded-* headers of requests from the networks in proxy-real-ip-cidr, and forwards " +
 			"these headers to endpoints. With `false`, endpoints get only the X-Forwarded-* headers that the " +
-			"controller sets. Set it to `true` only if another proxy in front of the controller sets these headers.",
+			"controller sets. Set use-forwarded-headers to `true` only if another proxy in front of the controller " +
+			"sets these headers.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Clients.UseForwarded }, nginx.Bool),
 		Check: func(c *Config) string { return trustsEveryone(c, c.Global.Clients.UseForwarded) },
 	}
 	computeFullForwardedFor = Key{
 		Name: "compute-full-forwarded-for", Scope: process,
-		Doc: "Appends the address from which the connection comes (of the client, or of a proxy) to the " +
-			"X-Forwarded-For header, instead of replacing the header with the client's address. It requires " +
-			"use-forwarded-headers.",
+		Doc: "Appends the address of the peer (the client or the proxy that opened the connection) to the " +
+			"X-Forwarded-For header that a trusted peer sent. With `false`, the header to the endpoint contains only " +
+			"the client's address. This key requires use-forwarded-headers.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Clients.AppendForwarded }, nginx.Bool),
 	}
 	forwardedForHeader = Key{
 		Name: "forwarded-for-header", Scope: process,
-		Doc: "The request header from which the client's address is read if use-forwarded-headers or " +
+		Doc: "The request header that contains the client's address. The header is used if use-forwarded-headers or " +
 			"enable-real-ip is `true`.",
 		Values: "the name of a header", Example: "CF-Connecting-IP", Default: "X-Forwarded-For",
 		Parse: nginx.Into(func(c *Config) *string { return &c.Global.Clients.Header }, nginx.Token),
@@ -44,11 +45,10 @@ var (
 	}
 	proxyRealIPCIDR = Key{
 		Name: "proxy-real-ip-cidr", Scope: process,
-		Doc: "The networks of the trusted proxies in front of the controller. The controller trusts the " +
-			"X-Forwarded-* and PROXY protocol headers from these networks. Trusted proxies may open any number of " +
-			"connections, while the number of connections from each other address is limited. If no network in the " +
-			"list is valid, no proxy is trusted. Always set this key: with the default, every client can claim any " +
-			"address.",
+		Doc: "The networks of the trusted proxies in front of the controller. Always set this key: with the default, " +
+			"every client can claim any address. If no network in the list is valid, no proxy is trusted.\n\n" +
+			"The controller trusts the X-Forwarded-* and PROXY protocol headers from these networks. Trusted proxies " +
+			"may open any number of connections, while the number of connections from each other address is limited.",
 		Values: "comma-separated networks and addresses", Example: "10.0.0.0/8,fd00::/8",
 		Default: "all addresses",
 		Parse:   nginx.Into(func(c *Config) *[]string { return &c.Global.Clients.Trusted }, nginx.Networks),

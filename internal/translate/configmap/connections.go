@@ -68,16 +68,18 @@ var (
 	}
 	largeClientHeaderBuffers = Key{
 		Name: "large-client-header-buffers", Scope: process,
-		Doc: "The maximum size of request headers: the number of buffers times their size. Requests with larger " +
-			"headers get 431. In nginx, each line must fit into one buffer; here a single line may use the whole " +
-			"size. The limit also applies to new HTTP/2 and HTTP/3 connections.",
-		Values: "a number and a size; their product is from 4k to 1m", Example: "4 16k", Default: "4 8k",
+		Doc: "The maximum total size of the headers of a request. The value is a number of buffers and the size of " +
+			"one buffer; the product of the two is the limit. Requests with larger headers get 431. In nginx, each " +
+			"line must fit into one buffer; here a single line may use the whole size. The limit also applies to new " +
+			"HTTP/2 and HTTP/3 connections.",
+		Values:  "a number and a size, separated by a space; their product is from 4k to 1m",
+		Example: "4 16k", Default: "4 8k",
 		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Connections.MaxHead }, readHeaderBuffers),
 	}
 	http2MaxConcurrentStreams = Key{
 		Name: "http2-max-concurrent-streams", Scope: process,
-		Doc: "The maximum number of concurrent requests on a new HTTP/2 connection. The default of ingress-nginx " +
-			"is 128. It has no effect on HTTP/3.",
+		Doc: "The maximum number of concurrent requests on a new HTTP/2 connection. The default of ingress-nginx is " +
+			"128. HTTP/3 is not affected.",
 		Values: fmt.Sprintf("a number from 1 to %d", maxStreams), Example: "128", Default: "250",
 		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Connections.Streams }, nginx.Number(1, maxStreams)),
 	}

@@ -28,16 +28,16 @@ const (
 var (
 	addHeaders = Key{
 		Name: "add-headers", Scope: process,
-		Doc: "The ConfigMap whose data are added as headers to all responses to clients, including errors. They " +
-			"replace headers with the same names. Headers whose values contain a variable are not added to responses " +
-			"for hosts and paths that are not in any Ingress. " + headerMapDoc,
+		Doc: "The ConfigMap whose data are added as headers to all responses to clients, including errors. These " +
+			"headers replace headers with the same names. Headers whose values contain a variable are not added to " +
+			"responses for hosts and paths that are not in any Ingress. " + headerMapDoc,
 		Values: headerMapValues, Example: "ingress-nginx/custom-headers", Default: "none",
 		Parse: nginx.Into(func(c *Config) *ir.Name { return &c.AddHeaders }, readName),
 	}
 	proxySetHeaders = Key{
 		Name: "proxy-set-headers", Scope: process,
-		Doc: "The ConfigMap whose data are sent as headers to all endpoints. They replace headers of the client " +
-			"and of the controller with the same names; in ingress-nginx, endpoints get both. " + headerMapDoc,
+		Doc: "The ConfigMap whose data are sent as headers to all endpoints. These headers replace headers of the " +
+			"client and of the controller with the same names; in ingress-nginx, endpoints get both. " + headerMapDoc,
 		Values: headerMapValues, Example: "ingress-nginx/custom-headers", Default: "none",
 		Parse: nginx.Into(func(c *Config) *ir.Name { return &c.SetHeaders }, readName),
 	}
@@ -56,7 +56,8 @@ var (
 	}
 	forwardedHostHeader = Key{
 		Name: "forwarded-host-header", Scope: process,
-		Doc:    "The header from which the host that the client requested is read if use-forwarded-headers is `true`.",
+		Doc: "The request header that contains the host that the client requested. The header is used if " +
+			"use-forwarded-headers is `true`.",
 		Values: "the name of a header", Example: "X-Original-Host", Default: "X-Forwarded-Host",
 		Parse: nginx.Into(func(c *Config) *string { return &c.Global.Clients.HostHeader }, nginx.Token),
 	}

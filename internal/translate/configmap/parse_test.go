@@ -366,7 +366,7 @@ func TestOtherKeys(t *testing.T) {
 		"jaeger-endpoint":        "as in ingress-nginx v1.15",
 		"proxy-body-zise":        "did you mean proxy-body-size?",
 		"whitelist-source-rnage": "did you mean whitelist-source-range?",
-		"completely-different":   `there is no key "completely-different", and it has no effect`,
+		"completely-different":   `unknown key "completely-different": it has no effect`,
 	} {
 		config, problems := parse(map[string]string{name: "x"})
 		if !reflect.DeepEqual(config, &Config{}) {

@@ -46,8 +46,8 @@ var (
 	workerShutdownTimeout = Key{
 		Name: "worker-shutdown-timeout", Scope: process,
 		Doc: "How long WebSockets and other long responses stay open after their route was removed, or changed so " +
-			"that it no longer matches them. The key also applies to connections of TCP and UDP ports, and to TLS " +
-			"connections that ssl-passthrough forwards, when their port or route is removed. 0 means no limit.",
+			"that it no longer matches the request. The key also applies to connections of TCP and UDP ports, and to " +
+			"TLS connections that ssl-passthrough forwards, when their port or route is removed. 0 means no limit.",
 		Values: "a time such as 240s or 10m", Example: "10m", Default: "240s",
 		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Drain }, readDrain),
 	}
@@ -105,10 +105,11 @@ var strictValidatePathType = Key{
 // regardless of this key.
 var proxySSLLocationOnly = Key{
 	Name: "proxy-ssl-location-only",
-	Doc: "Here the annotations proxy-ssl-* always apply only to the paths of their own Ingress. In ingress-nginx, " +
-		"this is so only if the key is `true`. If it is `false`, the annotations of the oldest Ingress of a host " +
-		"also apply to the other Ingresses of the host that lack these annotations. The key therefore only controls " +
-		"a warning: with `false`, Events report Ingresses for which ingress-nginx behaves differently.",
+	Doc: "In k8singress, the annotations proxy-ssl-* apply only to the paths of their own Ingress, whatever this key " +
+		"is. In ingress-nginx, the key must be `true` for that; with `false`, the annotations of the oldest Ingress " +
+		"of a host also apply to the other Ingresses of the host that lack these annotations.\n\n" +
+		"In k8singress, the key only controls a warning: with `false`, Events report Ingresses for which " +
+		"ingress-nginx behaves differently.",
 	Values: booleans, Example: "true", Default: "false",
 	Parse: nginx.Into(func(c *Config) *bool { return &c.Defaults.BackendTLSByPath }, nginx.Bool),
 }

@@ -27,7 +27,7 @@ func TestRows(t *testing.T) {
 		for field, text := range map[string]string{
 			"Name": row.Name, "Doc": row.Doc, "Values": row.Values, "Example": row.Example, "Default": row.Default,
 		} {
-			if text == "" || strings.ContainsAny(text, "\n|") {
+			if text == "" || field != "Doc" && strings.ContainsAny(text, "\n|") {
 				t.Errorf("%s: %s is %q, which cannot be printed", row.Name, field, text)
 			}
 		}

@@ -45,8 +45,8 @@ var (
 	proxyStreamNextUpstreamTries = Key{
 		Name: "proxy-stream-next-upstream-tries", Scope: process,
 		Doc: "The maximum number of endpoints that proxy-stream-next-upstream tries for a connection. 0 means 100, " +
-			"which is the largest value; in ingress-nginx, 0 means no limit.",
-		Values:  fmt.Sprintf("a number from 0 to %d; larger numbers are treated as the largest value", maxStreamTries),
+			"the maximum; in ingress-nginx, 0 means no limit.",
+		Values:  fmt.Sprintf("a number from 0 to %d; larger numbers are treated as %[1]d", maxStreamTries),
 		Example: "2", Default: "3",
 		Parse: parseStreamTries,
 	}

@@ -21,7 +21,8 @@ var (
 	}
 	useHTTP2 = Key{
 		Name: "use-http2", Scope: process,
-		Doc:    "Offers HTTP/2 to clients. It does not affect HTTP/3.",
+		Doc: "Offers HTTP/2 to clients over TLS. With `false`, only HTTP/1.1 is offered by ALPN. HTTP/3 is not " +
+			"affected.",
 		Values: booleans, Example: "false", Default: "true",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.OnlyHTTP1 }, nginx.No),
 	}

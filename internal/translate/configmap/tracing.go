@@ -92,8 +92,8 @@ var (
 	}
 	otelSamplerParentBased = Key{
 		Name: "otel-sampler-parent-based", Scope: process,
-		Doc: "If a request belongs to a trace of the client, a span is sent only if the client samples this trace. " +
-			"otel-sampler selects among all other requests. With `false`, otel-sampler selects among all requests.",
+		Doc: "For a request with a traceparent header, a span is sent only if the header says that the trace is " +
+			"sampled. otel-sampler applies to all other requests. With `false`, otel-sampler applies to all requests.",
 		Values: booleans, Example: "false", Default: "true",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Collector.OwnChoice },
 			func(value string) (bool, error) {

@@ -27,7 +27,7 @@ var (
 	}
 	streamConnectTimeout = Annotation{
 		Name:   prefix + "stream-connect-timeout",
-		Doc:    "The timeout for connecting to an endpoint. If it expires, another endpoint is tried.",
+		Doc:    "The timeout for connecting to an endpoint. If the timeout expires, another endpoint is tried.",
 		Values: "a time such as 2s", Example: "2s", Default: "5s",
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Policy.ConnectTimeout }, nginx.Timeout),
 	}
@@ -56,8 +56,8 @@ func (s *Settings) cap(o *Options) (problems []report.Problem) {
 		problems = append(problems, report.Problem{
 			Severity: report.Warning, Reason: report.QuotaExceeded, Field: report.AnnotationField(row.Name),
 			Message: fmt.Sprintf(
-				"%s is more than the administrator allows, so %s is used: write a smaller value, or let the "+
-					"administrator raise %s", asked,
+				"%s is more than the administrator allows, so %s is used: write a smaller value, or ask the "+
+					"administrator to raise %s", asked,
 				most, option),
 		})
 	}
@@ -81,7 +81,7 @@ var (
 	streamAcceptProxy = Annotation{
 		Name: prefix + "stream-accept-proxy",
 		Doc: "Requires clients to send a PROXY protocol header of version 1 or 2 with their address. Connections " +
-			"without it are closed. The flag PROXY in a ConfigMap entry has the same effect.",
+			"without this header are closed. The flag PROXY in a ConfigMap entry has the same effect.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.AcceptProxy }, nginx.Bool), OnError: (*Settings).close,
 		Meanwhile: staysClosed,
@@ -89,7 +89,8 @@ var (
 	streamTrustedProxies = Annotation{
 		Name: prefix + "stream-trusted-proxies",
 		Doc: "The networks of the proxies that may send the PROXY protocol header of stream-accept-proxy. " +
-			"Connections from other addresses are closed. If no network in the list is valid, the ports stay closed.",
+			"Connections from other addresses are closed. If no network in the list is valid, the ports are open, " +
+			"but all connections are closed.",
 		Values: "comma-separated networks and addresses", Example: "10.0.0.0/8,fd00::/8",
 		Default: "all addresses",
 		Parse:   nginx.Into(func(s *Settings) *[]string { return &s.Trusted }, nginx.Networks),

@@ -28,7 +28,7 @@ func TestRows(t *testing.T) {
 		for name, text := range map[string]string{
 			"Name": row.Name, "Doc": row.Doc, "Values": row.Values, "Example": row.Example, "Default": row.Default,
 		} {
-			if text == "" || strings.ContainsAny(text, "\n|") {
+			if text == "" || name != "Doc" && strings.ContainsAny(text, "\n|") {
 				t.Errorf("%s: %s is %q, which cannot be printed", row.Name, name, text)
 			}
 		}

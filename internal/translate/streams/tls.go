@@ -41,7 +41,7 @@ var (
 	}
 	streamBackendTLS = Annotation{
 		Name: prefix + "stream-backend-tls",
-		Doc: "Uses TLS for connections to the endpoints. Their certificates are verified only with " +
+		Doc: "Uses TLS for connections to the endpoints. The certificates of the endpoints are verified only with " +
 			"stream-backend-tls-verify.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.overTLS }, nginx.Bool), OnError: (*Settings).close,
@@ -59,15 +59,16 @@ var (
 	}
 	streamBackendTLSVerify = Annotation{
 		Name: prefix + "stream-backend-tls-verify",
-		Doc: "Forwards connections to an endpoint only if its certificate is issued by a certificate authority " +
-			"in `ca.crt` of the Secret and is valid for the name in stream-backend-tls-name.",
+		Doc: "Forwards connections to an endpoint only if its certificate is issued by a certificate authority in " +
+			"`ca.crt` of the Secret in stream-backend-tls-secret, and is valid for the name in " +
+			"stream-backend-tls-name.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse:   nginx.Into(func(s *Settings) *bool { return &s.backend.Verify }, nginx.Bool),
 		OnError: (*Settings).close, Meanwhile: staysClosed, Check: checkOverTLS,
 	}
 	streamBackendTLSName = Annotation{
 		Name:   prefix + "stream-backend-tls-name",
-		Doc:    "The name to expect in an endpoint's certificate. It is also sent as SNI.",
+		Doc:    "The name to expect in an endpoint's certificate, and to send as SNI.",
 		Values: "a host name", Example: "pg.internal", Default: "SERVICE.NAMESPACE.svc if certificates are verified",
 		Parse:   nginx.Into(func(s *Settings) *string { return &s.backend.Name }, readHost),
 		OnError: (*Settings).close, Meanwhile: staysClosed, Check: checkOverTLS,
