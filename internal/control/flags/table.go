@@ -78,8 +78,9 @@ var effective = option.Table[Settings, string]{
 	{
 		Name: "report-node-internal-ip-address", Values: boolean, Default: "false", Example: "true",
 		Scope: "publish_nodes",
-		Doc: "Without `--publish-service` and `--publish-status-address`, the status contains the addresses of the " +
-			"nodes on which the controller's pods run. With `true`, these are the internal addresses of the nodes.",
+		Doc: "Without `--publish-service` and `--publish-status-address`, the status of Ingresses contains the " +
+			"addresses of the nodes on which the controller's pods run: with `true`, the internal addresses of the " +
+			"nodes, and with `false`, the external addresses.",
 		Parse: func(s *Settings, value string) (err error) {
 			s.internalNodes, err = readBool(value)
 			return err
