@@ -50,7 +50,7 @@ func parseGlobal(d *caddyfile.Dispenser, existing any) (any, error) {
 		return nil, d.Errf("%s is set twice: put all of its options into one block", name)
 	}
 	if d.NextArg() {
-		return nil, d.Errf("%s takes a block of options, but no argument; found %q", name, d.Val())
+		return nil, d.Errf("%s takes no argument, only a block of options; found %q", name, d.Val())
 	}
 	block := &draft{given: map[string]bool{}}
 	for d.NextBlock(0) {
@@ -116,20 +116,20 @@ func (b *draft) check(row *option.Row[draft, *line], l *line) error {
 // conflicts lists pairs of options that cannot be combined, with advice for the error message.
 var conflicts = []struct{ one, other, remedy string }{
 	{"kubeconfig", "manifests", "objects are read either from a cluster or from a folder; remove one of the options"},
-	{"kubeconfig", "source", "with source none, no objects are read; remove one of the options"},
-	{"manifests", "source", "with source none, no objects are read; remove one of the options"},
+	{"kubeconfig", "source", "a process with source none reads no objects; remove one of the options"},
+	{"manifests", "source", "a process with source none reads no objects; remove one of the options"},
 	{"namespaces", "manifests",
 		"namespaces only applies to a cluster; remove it, and the files of other namespaces from the folder"},
-	{"namespaces", "source", "with source none, no objects are read; remove one of the options"},
+	{"namespaces", "source", "a process with source none reads no objects; remove one of the options"},
 	{"namespace_selector", "namespaces",
 		"namespaces are selected either by name or by label; remove one of the options"},
 	{"namespace_selector", "manifests",
 		"namespace_selector only applies to a cluster; remove it, and the files of other namespaces from the folder"},
-	{"namespace_selector", "source", "with source none, no objects are read; remove one of the options"},
+	{"namespace_selector", "source", "a process with source none reads no objects; remove one of the options"},
 	{"issuer", "email", "set the address in the block of the issuer instead: issuer acme { email <address> }"},
 	{"issuer", "acme_ca", "set the URL in the block of the issuer instead: issuer acme { dir <url> }"},
 	{"secrets", "manifests", "secrets only applies to a cluster, since all files of a folder are read; remove it"},
-	{"secrets", "source", "with source none, no objects are read; remove one of the options"},
+	{"secrets", "source", "a process with source none reads no objects; remove one of the options"},
 	{"election", "election_id", "with election off, no Lease is used; remove one of the options"},
 	{"election", "election_fallback", "with election off, no Lease is used; remove one of the options"},
 	{"publish_nodes", "publish_address",

@@ -55,7 +55,7 @@ func (*Storage) CaddyModule() caddy.ModuleInfo {
 func (s *Storage) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next()
 	if d.NextArg() {
-		return d.Errf("storage kubernetes takes a block of options, but no argument; found %q", d.Val())
+		return d.Errf("storage kubernetes takes no argument, only a block of options; found %q", d.Val())
 	}
 	options := map[string]*string{"namespace": &s.Namespace, "copy_from": &s.CopyFrom, "kubeconfig": &s.Kubeconfig}
 	for d.NextBlock(0) {
