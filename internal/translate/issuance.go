@@ -82,7 +82,8 @@ func (n *issuance) problems(hosts []string, of ir.Ref, quota int) []report.Probl
 		Severity: report.Warning, Reason: report.QuotaExceeded, Field: "spec",
 		Message: fmt.Sprintf(
 			"no certificate is requested for %s, because older hosts of the namespace %s already have %d, which is "+
-				"the maximum: name a Secret, or let the administrator raise the option hosts_per_namespace",
+				"the maximum: use a Secret with a certificate, or ask the administrator to raise the option "+
+				"hosts_per_namespace",
 			report.List(over, len(over), 1),
 			of.Namespace, quota),
 	})

@@ -24,7 +24,8 @@ func Time(text string) (time.Duration, error) {
 		n, unit, behind := cutTime(rest)
 		size, known := units[unit]
 		if n < 0 || !known || n > int64(MaxSeconds*time.Second/size) {
-			return 0, fmt.Errorf("%s is not a time of up to a year, such as 30s, 5m or 1h 30m", Quote(text))
+			return 0, fmt.Errorf("%s is not a time: write a time of at most one year, such as 30s, 5m or 1h 30m",
+				Quote(text))
 		}
 		if total += time.Duration(n) * size; total > MaxSeconds*time.Second {
 			return 0, fmt.Errorf("%s is longer than a year", Quote(text))
@@ -93,7 +94,8 @@ func Size(text string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || n < 0 || n > math.MaxInt64/factor || strings.HasPrefix(digits, "+") {
-		return 0, fmt.Errorf("%s is not a size: write bytes, or a number with k, m or g, such as 8m", Quote(text))
+		return 0, fmt.Errorf("%s is not a size: write a number of bytes, or a number with the suffix k, m or g, such as 8m",
+			Quote(text))
 	}
 	return n * factor, nil
 }

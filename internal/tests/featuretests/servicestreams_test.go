@@ -103,7 +103,8 @@ func TestServicePortConflicts(t *testing.T) {
 		"the TCP port " + shared +
 			" belongs to Service/default/one (which is treated as older because of its name: neither has a " +
 			"creationTimestamp): choose another port",
-		"the TCP port " + listed + " belongs to an entry of the ConfigMap of tcp_services: choose another port",
+		"an entry of the ConfigMap in the option tcp_services already uses the TCP port " + listed +
+			": choose another port",
 	}
 	if got := in.messages("Service/default/two", "PortConflict"); !slices.Equal(got, want) {
 		t.Errorf("it is told %q", got)

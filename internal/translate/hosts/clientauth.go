@@ -43,14 +43,15 @@ func (m *mergeState) clientAuth(r *Contribution) {
 		m.problem(r, report.Problem{
 			Severity: report.Error, Reason: report.HostConflict, Field: report.AnnotationField(report.ClientAuthSecret),
 			Message: m.otherClientAuth(r) +
-				": requests for the paths of this Ingress get 403 there. Configure the same, or use another host",
+				": requests for the paths of this Ingress get 403 on this host. Use the same annotations, or another " +
+				"host",
 		})
 	default:
 		m.problem(r, report.Problem{
 			Severity: report.Warning, Reason: report.HostConflict,
 			Field: report.AnnotationField(report.ClientAuthSecret),
 			Message: fmt.Sprintf(
-				"%s configures other client certificates for %s, which applies to the whole host",
+				"%s has different auth-tls-* annotations for %s, and only these apply to the host",
 				m.elder(m.Host.ClientAuth.Origin, r), OrEvery(m.Host.Host)),
 		})
 	}
@@ -60,11 +61,11 @@ func (m *mergeState) clientAuth(r *Contribution) {
 // the owner's settings.
 func (m *mergeState) otherClientAuth(r *Contribution) string {
 	if m.Host.ClientAuth == nil {
-		return fmt.Sprintf("%s owns %s and requires no client certificates, which applies to the whole host",
+		return fmt.Sprintf("%s owns %s, and requires no client certificates on this host",
 			m.ownerFor(r),
 			OrEvery(m.Host.Host))
 	}
-	return fmt.Sprintf("%s configures other client certificates for %s, which applies to the whole host",
+	return fmt.Sprintf("%s has different auth-tls-* annotations for %s, and only these apply to the host",
 		m.elder(m.Host.ClientAuth.Origin, r), OrEvery(m.Host.Host))
 }
 

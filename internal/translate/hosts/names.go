@@ -45,8 +45,9 @@ func (m *mergeState) names() {
 		case aliases == nil:
 			aliases = r
 		case !slices.Equal(aliases.Aliases, r.Aliases):
-			m.withoutName(r, report.ServerAlias, fmt.Sprintf("%s configures other aliases of %s, which are used",
-				snapshot.Elder(aliases.Object, r.Object), OrEvery(m.Host.Host)))
+			m.withoutName(r, report.ServerAlias, fmt.Sprintf(
+				"this has no effect on %s: %s has different aliases, which are used instead", OrEvery(m.Host.Host),
+				snapshot.Elder(aliases.Object, r.Object)))
 		}
 		if r.WWW != 0 && www == nil {
 			www = r

@@ -262,8 +262,8 @@ func (m *mergeState) handshake() {
 			m.Host.TLS = &ir.TLSPolicy{Version: m.Host.TLS.Version, Ciphers: r.TLS.Ciphers}
 			m.Host.TLSOrigin = r.Ref().String()
 		case !slices.Equal(chosen.TLS.Ciphers, r.TLS.Ciphers):
-			m.otherCiphers(r, snapshot.Elder(chosen.Object, r.Object)+" configures other ssl-ciphers for "+
-				OrEvery(m.Host.Host)+", which are used")
+			m.otherCiphers(r, "this has no effect on "+OrEvery(m.Host.Host)+": "+
+				snapshot.Elder(chosen.Object, r.Object)+" has different ssl-ciphers, which are used instead")
 		}
 	}
 	for r := range m.ofOwner(false) {

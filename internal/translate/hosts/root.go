@@ -20,8 +20,8 @@ func (m *mergeState) appRoot() {
 		case chosen == nil:
 			chosen = r
 		case !reflect.DeepEqual(r.Root, chosen.Root):
-			m.otherRoot(r, snapshot.Elder(chosen.Object, r.Object)+" configures another app-root for "+OrEvery(host)+
-				", which is used")
+			m.otherRoot(r, "this has no effect on "+OrEvery(host)+": "+snapshot.Elder(chosen.Object, r.Object)+
+				" has a different app-root, which is used instead")
 		}
 	}
 	for r := range m.ofOwner(false) {

@@ -116,12 +116,12 @@ func (o *Issuance) Refuse(host string) (report.Reason, string) {
 			validation.DNS1123LabelMaxLength)
 	case !o.AnyName && !public(name):
 		return report.HostNotPublic,
-			"no public certificate authority issues certificates for this name; name a Secret, or let the " +
-				"administrator set \"issuer internal\", or the acme_ca of an authority that does"
+			"no public certificate authority issues certificates for this name; use a Secret with a certificate, or " +
+				"ask the administrator to set \"issuer internal\", or acme_ca to a private certificate authority"
 	case wildcard && !o.Wildcards:
 		return report.DNSChallengeRequired,
-			"a wildcard requires the DNS challenge; name a Secret, or let the administrator set \"issuer acme\" " +
-				"with a dns provider"
+			"a wildcard requires the DNS challenge; use a Secret with a certificate, or ask the administrator to set " +
+				"\"issuer acme\" with a dns provider"
 	}
 	return "", ""
 }

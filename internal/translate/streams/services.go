@@ -164,7 +164,7 @@ func (r *reading) ports(s *service, row *Annotation, protocol ir.Protocol, list 
 func tooManyPorts(namespace string, at place, most int) *report.Problem {
 	return &report.Problem{Severity: report.Error, Reason: report.PortNotAllowed, Message: fmt.Sprintf(
 		"the %s stays closed, because older entries of the namespace %s already have %d ports, which is the "+
-			"maximum: remove one of them, or let the administrator raise the option service_ports_per_namespace", at,
+			"maximum: remove one of them, or ask the administrator to raise the option service_ports_per_namespace", at,
 		namespace, most)}
 }
 
@@ -194,7 +194,7 @@ func (o *ServicePorts) refuse(namespace string, at place) *report.Problem {
 				"option service_port_namespaces", namespace)
 	case !slices.ContainsFunc(ranges, func(r settings.PortRange) bool { return r.Has(at.port) }):
 		message = fmt.Sprintf(
-			"Services may not open the %s here: choose one of the ports %s, or let the administrator add it to the "+
+			"Services may not open the %s here: choose one of the ports %s, or ask the administrator to add it to the "+
 				"option service_%s_ports", at, listOf(ranges), at.protocol)
 	default:
 		return nil

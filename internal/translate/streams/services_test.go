@@ -114,8 +114,8 @@ func TestServiceIsRefused(t *testing.T) {
 			"the Services of the namespace shop may not open ports here: the administrator can allow it with the " +
 			"option service_port_namespaces"}},
 		{"port", "22:pg", open(), []string{"error PortNotAllowed " + field +
-			"Services may not open the TCP port 22 here: choose one of the ports 400-499, 5432, or let the " +
-			"administrator add it to the option service_tcp_ports"}},
+			"Services may not open the TCP port 22 here: choose one of the ports 400-499, 5432, or ask the " +
+			"administrator to add it to the option service_tcp_ports"}},
 		{"reserved", "443:pg", open(), []string{"error PortConflict " + field +
 			"port 443 is the https port of the controller itself: choose another port"}},
 		{"empty", " ", open(), nil},
@@ -187,7 +187,7 @@ func TestOnePortForMany(t *testing.T) {
 	}
 	for ref, words := range map[ir.Ref]string{
 		refOf("shop",
-			"db"): "the TCP port 5432 belongs to an entry of the ConfigMap of tcp_services: choose another port",
+			"db"): "an entry of the ConfigMap in the option tcp_services already uses the TCP port 5432: choose another port",
 		refOf("shop", "young"): "the TCP port 400 belongs to the older Service/shop/db: choose another port",
 		refOf("shop",
 			"next"): "the TCP port 401 belongs to an older Service of another namespace: choose another port",

@@ -157,8 +157,8 @@ func (r *reading) take(w *wish, of ir.Ref) *report.Problem {
 	case first.Ref == of:
 		return invalid("port %d is listed twice, and %s is used: remove one of them", w.port, first.field)
 	case first.Kind == kinds.ConfigMap:
-		return conflict("the %s belongs to an entry of the ConfigMap of %s_services: choose another port",
-			w.place, w.protocol)
+		return conflict("an entry of the ConfigMap in the option %s_services already uses the %s: choose another port",
+			w.protocol, w.place)
 	}
 	winner, other := r.services[first.Ref].object, r.services[of].object
 	if first.Namespace == of.Namespace {
