@@ -148,7 +148,7 @@ func TestPutIntoAnEmptyProcess(t *testing.T) {
 func TestPutIsRefused(t *testing.T) {
 	for name, c := range map[string]struct{ document, want string }{
 		"source": {`{"apps":{"k8singress":{"source":{"manifests":{"dir":"/"}},"live":{}}}}`,
-			"names a source of objects"},
+			`the document contains \"source\"`},
 		"not JSON":     {`{"apps":`, "decoding the document"},
 		"no document":  {``, "decoding the document"},
 		"wrong type":   {`{"apps":{"k8singress":{"http":":80","live":{}}}}`, "decoding the document"},

@@ -21,9 +21,10 @@ var (
 	errIdle = errors.New("no data was transferred for the idle timeout")
 	errGone = errors.New("the endpoint was removed, and the drain time has passed")
 	// errPortClosed is the error for a connection that was closed because its port, or the host of a TLS passthrough
-	// connection, was removed.
+	// connection, was removed, or because the process is shutting down.
 	errPortClosed = errors.New(
-		"the port or the TLS passthrough was removed, and the drain time has passed")
+		"the port or the ssl-passthrough host was removed and worker-shutdown-timeout has passed, or the process is " +
+			"shutting down")
 )
 
 // link consists of a client's connection and a connection to an endpoint. Bytes are copied between them in both

@@ -52,8 +52,8 @@ func Split(raw []byte) (settings.Config, *document.Live, error) {
 		return settings.Config{}, nil, errors.New("the document has no apps.k8singress.live")
 	case app.Source != nil:
 		return settings.Config{}, nil, errors.New(
-			"the document names a source of objects, but a process with a source accepts no documents: remove " +
-				"\"source\" from the document")
+			"the document contains \"source\", and a process that reads Kubernetes objects from a source accepts no " +
+				"documents: remove \"source\" from the document")
 	}
 	return app.Config, app.Live, nil
 }

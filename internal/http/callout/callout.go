@@ -14,8 +14,8 @@ import (
 const MaxResponse = 64 << 10
 
 // ErrBusy is returned if a call needs a new connection, but its namespace has already reached its limit of connections.
-var ErrBusy = errors.New("the namespace has reached its limit of connections to the services that its Ingresses " +
-	"name: raise the limit of open files, or start more replicas")
+var ErrBusy = errors.New("the namespace has reached its limit of connections to authentication services and mirror " +
+	"targets: raise the limit of open files, or start more replicas")
 
 // Call is a request to a service. It is not safe for concurrent use.
 type Call struct {

@@ -13,7 +13,7 @@ import (
 
 // ErrReplaced means that the endpoint responded with a status in Exchange.Replaced. Its response is discarded, and the
 // client gets an error page instead.
-var ErrReplaced = errors.New("the endpoint returned an error status that an error page replaces")
+var ErrReplaced = errors.New("the endpoint's error response is replaced with an error page")
 
 // ErrRejected means that a filter rejected the request. Clients can cause many such errors, so they are not logged
 // individually.

@@ -206,7 +206,7 @@ var ErrNoEndpoint = errors.New("the backend has no available endpoint")
 
 var (
 	// errTryNext means that the response is not forwarded, because its status allows another endpoint to be tried.
-	errTryNext = errors.New("the endpoint returned a status for which another endpoint is tried")
+	errTryNext = errors.New("the endpoint returned a status for which the request is retried at another endpoint")
 	// errBadRequest means that the request cannot be encoded for the endpoint.
 	errBadRequest = errors.New("the request cannot be sent to the endpoint")
 	// errInvalid means that the response is not valid HTTP.

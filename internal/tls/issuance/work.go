@@ -225,8 +225,8 @@ func (m *Manager) logStorageError(err error, h *host) {
 }
 
 // errNeedsDNS is the error message for a wildcard if no issuer can issue a certificate for it.
-const errNeedsDNS = "a wildcard needs an issuer with the DNS-01 challenge: give the option issuer a DNS provider, " +
-	"or name a Secret with a certificate"
+const errNeedsDNS = "a wildcard needs an issuer with the DNS-01 challenge: configure a DNS provider in the option " +
+	"issuer, or use a Secret with a certificate"
 
 // usable returns the issuers that accept orders for a host now. If there are no such issuers, the returned failure
 // contains the reason and the time of the next attempt.
