@@ -31,8 +31,8 @@ var objectOptions = option.Table[draft, *line]{
 		Name: "manifests", Values: "<folder>", Parse: one(func(d *draft) *string { return &d.manifests }, anything),
 		Doc: "Reads Kubernetes manifests from a folder instead of watching a cluster, and reads them again when " +
 			"files change. No API server is used. A relative path is relative to the directory in which Caddy was " +
-			"started. Among Ingresses without a `creationTimestamp`, the one whose namespace and name sort last is " +
-			"treated as the oldest, as in ingress-nginx.",
+			"started. Among Ingresses without a `creationTimestamp`, the Ingress whose namespace and name sort last " +
+			"is treated as the oldest, as in ingress-nginx.",
 		Example: "manifests ./manifests", Default: "none",
 	},
 	{
@@ -69,7 +69,7 @@ var objectOptions = option.Table[draft, *line]{
 	{
 		Name: "namespace_selector", Values: "<selector>",
 		Parse: one(func(d *draft) *string { return &d.selector }, selector),
-		Doc: "It requires permission to read namespaces, which [the chart](install.md) grants with " +
+		Doc: "The option requires permission to read namespaces, which [the chart](install.md) grants with " +
 			"`controller.scope.namespaceSelector`.",
 		Example: "namespace_selector team=shop",
 	},

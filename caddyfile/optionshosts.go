@@ -15,7 +15,7 @@ var hostOptions = option.Table[draft, *line]{
 	},
 	{
 		Name: "publish_ports", Parse: enable(func(d *draft) *bool { return &d.config.PublishPorts }),
-		Doc:     "For details, see [In a cluster](kubernetes.md#ports-of-the-service).",
+		Doc:     "For details, see [Ports of the Service](kubernetes.md#ports-of-the-service).",
 		Example: "publish_ports",
 	},
 	{
@@ -55,7 +55,7 @@ var hostOptions = option.Table[draft, *line]{
 		Parse: one(func(d *draft) *string { return &d.config.AutoHTTPS },
 			words("; without the option, hosts of a tls entry without "+
 				"secretName get a certificate", settings.AutoHTTPSOff, settings.AutoHTTPSAll)),
-		Doc:     "[HTTPS](https.md) describes how an Ingress or a class can override this.",
+		Doc:     "[HTTPS](https.md) describes how an Ingress or a class can override the option.",
 		Example: "auto_https all",
 	},
 	{
@@ -83,8 +83,8 @@ var hostOptions = option.Table[draft, *line]{
 			"`cert_issuer`: `acme`, `zerossl`, `internal`, or an issuer of a plugin. The option may be repeated: if " +
 			"one issuer fails, the next one is tried. The block of `acme` configures the DNS challenge, external " +
 			"accounts, profiles and preferred chains. With `internal`, Caddy itself is the certificate authority. " +
-			"Clients do not trust its root certificate until you install it, and it is not added to the trust store " +
-			"of this machine.",
+			"Clients do not trust its root certificate until you install the certificate on them, and Caddy does not " +
+			"add the certificate to the trust store of this machine.",
 		Example: "issuer acme {\n\temail ops@example.com\n\tprofile shortlived\n}",
 		Default: "ACME, with `email` and `acme_ca`",
 	},
@@ -131,8 +131,8 @@ var hostOptions = option.Table[draft, *line]{
 		Name: "chain", Values: "<name> { <directives...> }", Parse: setChain,
 		Doc: "Caddy directives that run before a request is sent to the backend, for Ingresses that list this chain " +
 			"in the annotation `k8singress.io/chains`. Every directive that a `route` block accepts is allowed, " +
-			"including directives of plugins. They run in the order in which they are written. [Chains](chains.md) " +
-			"has a complete example. The option may be repeated with different names.",
+			"including directives of plugins. The directives run in the order in which they are written. " +
+			"[Chains](chains.md) has a complete example. The option may be repeated with different names.",
 		Example: "chain staff {\n\t@outside not client_ip private_ranges\n\trespond @outside 403\n}", Default: "none",
 	},
 	{

@@ -68,7 +68,7 @@ var trafficOptions = option.Table[draft, *line]{
 	{
 		Name: "configmap", Values: "<namespace/name>",
 		Parse:   value(func(d *draft) *ir.Name { return &d.config.ConfigMap }, namespacedName),
-		Doc:     "[ConfigMap](configmap.md) lists its keys.",
+		Doc:     "The page [ConfigMap](configmap.md) lists the keys.",
 		Example: "configmap ingress-nginx/ingress-nginx-controller",
 	},
 	{

@@ -109,8 +109,8 @@ type Config struct {
 	// value that ingress-nginx uses, because `spec.controller` of an existing IngressClass cannot be changed. Default:
 	// k8s.io/ingress-nginx.
 	ControllerName string `json:"controller_name,omitempty"`
-	// WatchIngressWithoutClass also serves Ingresses without a class. Default: Ingresses without a class are served
-	// only if an IngressClass of this controller is the default class.
+	// WatchIngressWithoutClass also serves Ingresses without a class. Default: such Ingresses are served only if an
+	// IngressClass of this controller is the default class.
 	WatchIngressWithoutClass bool `json:"watch_ingress_without_class,omitempty"`
 
 	// DisableCatchAll rejects rules without a host, Ingresses that only have a default backend, and aliases
@@ -118,35 +118,36 @@ type Config struct {
 	// would serve hosts that belong to other namespaces. Default: Ingresses without a host serve all hosts that are not
 	// in another Ingress.
 	DisableCatchAll bool `json:"disable_catch_all,omitempty"`
-	// Snippets controls Ingresses with snippets that may reject requests. With `ignore`, they are served without these
-	// snippets, and get a warning. Snippets of nginx configuration are never executed, so requests that a snippet
-	// rejects in ingress-nginx are served here with `ignore`. The option also applies to the snippets in the ConfigMap,
-	// and to ModSecurity. Default: requests for Ingresses with such snippets get 503.
+	// Snippets controls Ingresses with snippets that may reject requests. With `ignore`, these Ingresses are served
+	// without the snippets, and get a warning. Snippets of nginx configuration are never executed, so with `ignore`,
+	// requests are served even if the snippet would reject them in ingress-nginx. The option also applies to the
+	// snippets in the ConfigMap, and to ModSecurity. Default: requests for Ingresses with such snippets get 503.
 	Snippets string `json:"snippets,omitempty"`
 
 	// HTTP lists the addresses on which the HTTP servers listen. Default: :80.
 	//
 	// An empty list means that there are no HTTP servers.
 	HTTP []string `json:"http,omitzero"`
-	// HTTPS lists the addresses on which the HTTPS servers listen. They also serve HTTP/2 and HTTP/3. Default: :443.
+	// HTTPS lists the addresses on which the HTTPS servers listen. The servers also serve HTTP/2 and HTTP/3. Default:
+	// :443.
 	//
 	// An empty list means that there are no HTTPS servers.
 	HTTPS []string `json:"https,omitzero"`
 	// HTTP3 disables HTTP/3 if it is `off`: nothing listens on UDP at the addresses of `https`, and no response has an
-	// `Alt-Svc` header. Set it if UDP packets do not reach the controller, for example behind a load balancer that
-	// supports only TCP. Otherwise browsers try HTTP/3 without success. Default: HTTP/3 is on, with UDP on the ports of
-	// `https`.
+	// `Alt-Svc` header. Set `http3 off` if UDP packets do not reach the controller, for example behind a load balancer
+	// that supports only TCP. Otherwise browsers try HTTP/3 without success. Default: HTTP/3 is on, with UDP on the
+	// ports of `https`.
 	HTTP3 string `json:"http3,omitempty"`
-	// H2C accepts HTTP/2 without TLS (with prior knowledge) on the addresses in `http`. Some load balancers use it, and
-	// so do gRPC clients without TLS. Default: HTTP/2 without TLS gets 400.
+	// H2C accepts HTTP/2 without TLS (with prior knowledge) on the addresses in `http`. Some load balancers use HTTP/2
+	// without TLS, and so do gRPC clients without TLS. Default: HTTP/2 without TLS gets 400.
 	H2C bool `json:"h2c,omitempty"`
 
 	// SharePorts allows another process to listen on the addresses in `http`, `https` and `health` at the same time,
 	// including HTTP/3. The kernel distributes the connections among the processes. Use the option if a new process
 	// replaces an old process on the same machine without an interruption, and set it in both processes. HTTP/3 clients
-	// may then have to connect again. The ports of `tcp_services` and `udp_services` cannot be shared, and a Unix
-	// socket belongs to the process that opened it last. Default: a process does not start while another process
-	// listens on the same addresses.
+	// may have to connect again. The ports of `tcp_services` and `udp_services` cannot be shared, and a Unix socket
+	// belongs to the process that opened it last. Default: a process does not start while another process listens on
+	// the same addresses.
 	SharePorts bool `json:"share_ports,omitempty"`
 
 	// Health is the address on which health probes are served. `/healthz` returns 200 while the process works.
@@ -161,24 +162,24 @@ type Config struct {
 	// the process works.
 	HealthReady bool `json:"health_ready,omitempty"`
 	// HealthMetrics also serves `/metrics` on the address in `health`, with the same metrics as the admin API. Every
-	// client that can connect to the address can read them. Default: only the admin API serves metrics.
+	// client that can connect to this address can read the metrics. Default: only the admin API serves metrics.
 	HealthMetrics bool `json:"health_metrics,omitempty"`
 	// ShutdownDelay is how long new requests are still accepted after the shutdown has begun, so that load balancers
 	// notice the shutdown by the status of `/readyz`. During this time, each response asks its client to open a new
 	// connection, which a load balancer directs to another replica: by `Connection: close` in HTTP/1.1, or by a GOAWAY
 	// frame in HTTP/2. The option sets Caddy's global option `shutdown_delay`, so it also applies to sites of your own.
-	// Default: 0s, or the value of Caddy's option.
+	// Default: the value of Caddy's option `shutdown_delay` if it is set, otherwise 0s.
 	ShutdownDelay Duration `json:"shutdown_delay,omitempty"`
 	// ShutdownTimeout is how long requests in progress may take after `shutdown_delay`, including WebSockets and other
 	// streams. The process exits as soon as these requests are complete. The option sets Caddy's global option
 	// `grace_period`, so it also applies to sites of your own. In a pod, `terminationGracePeriodSeconds` has to be
-	// longer than the sum of `shutdown_delay` and `shutdown_timeout`. Default: 240s, as in ingress-nginx, or the value
-	// of Caddy's option.
+	// longer than the sum of `shutdown_delay` and `shutdown_timeout`. Default: the value of Caddy's option
+	// `grace_period` if it is set, otherwise 240s, as in ingress-nginx.
 	ShutdownTimeout Duration `json:"shutdown_timeout,omitempty"`
 
 	// ConfigMap is the namespace/name of the ConfigMap with the global options of ingress-nginx. Changes take effect
 	// immediately. An IngressClass can have its own ConfigMap in `spec.parameters`. If these parameters have the scope
-	// Cluster, they name a ConfigMap in the namespace of this one. Default: none.
+	// Cluster, they name a ConfigMap in the namespace of the ConfigMap in this option. Default: none.
 	ConfigMap ir.Name `json:"configmap,omitzero"`
 	// TCPServices is the namespace/name of the ConfigMap with the TCP ports to open, in the format of ingress-nginx.
 	// Default: none.
@@ -186,15 +187,16 @@ type Config struct {
 	// UDPServices is the namespace/name of the ConfigMap with the UDP ports to open, in the format of ingress-nginx.
 	// Default: none.
 	UDPServices ir.Name `json:"udp_services,omitzero"`
-	// StreamBind lists the IP addresses on which TCP and UDP ports are opened. With only `127.0.0.1`, they cannot be
-	// reached from outside the pod or the machine, nor through a Service. Default: all.
+	// StreamBind lists the IP addresses on which TCP and UDP ports are opened. With `stream_bind 127.0.0.1`, the ports
+	// can only be reached from inside the pod or the machine, and not through a Service. Default: all.
 	StreamBind []string `json:"stream_bind,omitempty"`
 	// ServiceTCPPorts lists the TCP ports that a Service may open with its annotation `k8singress.io/tcp-ports`. The
 	// ports of `http`, `https`, `health` and the admin API are always excluded. If the ConfigMap of `tcp_services` also
 	// defines a port, the ConfigMap takes precedence. Default: none.
 	ServiceTCPPorts []string `json:"service_tcp_ports,omitempty"`
-	// ServiceUDPPorts lists the UDP ports that a Service may open with its annotation `k8singress.io/udp-ports`. The
-	// rules of `service_tcp_ports` also apply to UDP. Default: none.
+	// ServiceUDPPorts lists the UDP ports that a Service may open with its annotation `k8singress.io/udp-ports`. As
+	// with `service_tcp_ports`, the controller's own ports are excluded, and the ConfigMap (`udp_services`) takes
+	// precedence. Default: none.
 	ServiceUDPPorts []string `json:"service_udp_ports,omitempty"`
 	// ServicePortNamespaces lists the namespaces whose Services may open TCP and UDP ports with annotations. Each entry
 	// is a name, or a prefix of names followed by `*`. The option requires `service_tcp_ports` or `service_udp_ports`.
@@ -206,45 +208,45 @@ type Config struct {
 	// Default: 32.
 	ServicePortsPerNamespace int `json:"service_ports_per_namespace,omitempty"`
 	// ServiceMaxConnections is the maximum value of the annotation `k8singress.io/stream-max-connections` of a Service.
-	// A Service with a higher value gets this maximum. Each client of a UDP port uses one file descriptor, and each
-	// connection to a TCP port uses two. Default: 16384.
+	// If a Service has a higher value, this maximum applies to its ports. Each client of a UDP port uses one file
+	// descriptor, and each connection to a TCP port uses two. Default: 16384.
 	ServiceMaxConnections int `json:"service_max_connections,omitempty"`
-	// ServiceMaxIdleTimeout is the maximum value of the annotation `k8singress.io/stream-idle-timeout` of a Service. A
-	// Service with a higher value gets this maximum. Default: 1h.
+	// ServiceMaxIdleTimeout is the maximum value of the annotation `k8singress.io/stream-idle-timeout` of a Service. If
+	// a Service has a higher value, this maximum applies to its ports. Default: 1h.
 	ServiceMaxIdleTimeout Duration `json:"service_max_idle_timeout,omitempty"`
 
-	// BodyFiles is the maximum total size of the request and response bodies that are buffered in temporary files, in
-	// the folder in the environment variable `TMPDIR`. The files have no names, so tools that sum up file sizes do not
-	// see them. All namespaces share this space, and a single namespace can use about eight ninths of it. If no space
-	// is left, a body is forwarded while it arrives. A slow client then also keeps its endpoint busy, and the request
-	// cannot be retried at another endpoint. Default: 8GiB.
+	// BodyFiles is the maximum total size of the request and response bodies that are buffered in temporary files. The
+	// environment variable `TMPDIR` sets the folder of these files. The files have no names, so tools that sum up file
+	// sizes do not see them. All namespaces share this space, and a single namespace can use about eight ninths of it.
+	// If no space is left, a body is forwarded while it arrives. A slow client then also keeps its endpoint busy, and
+	// the request cannot be retried at another endpoint. Default: 8GiB.
 	//
 	// In JSON, the size is in bytes.
 	BodyFiles int64 `json:"body_files,omitempty"`
-	// StrictPaths rejects all requests whose path is ambiguous with 400. A path is ambiguous if servers can interpret
-	// it in more than one way, because it contains a dot segment, two slashes in a row, a semicolon, a backslash, a
-	// percent-encoded dot, slash, semicolon or backslash, or a double encoding such as `%252f`. This also rejects names
-	// with an encoded slash, which registries and object stores use. Default: an ambiguous path is rejected only if one
-	// interpretation leads to a route with different access control, or to no route.
+	// StrictPaths responds with 400 to all requests whose path is ambiguous. A path is ambiguous if servers can
+	// interpret it in more than one way, because it contains a dot segment, two slashes in a row, a semicolon, a
+	// backslash, a percent-encoded dot, slash, semicolon or backslash, or a double encoding such as `%252f`. Registries
+	// and object stores use names with an encoded slash: requests for such names also get 400. Default: an ambiguous
+	// path is rejected only if one interpretation leads to a route with different access control, or to no route.
 	StrictPaths bool `json:"strict_paths,omitempty"`
 	// AccessLog disables the access log if it is `off`: neither requests nor connections to TCP and UDP ports are
-	// logged, even if the ConfigMap configures an access log. Without the option, they are logged to standard output,
-	// in the formats of ingress-nginx. Default: requests and connections are logged.
+	// logged, even if the ConfigMap configures an access log. Without the option, requests and connections are logged
+	// to standard output, in the formats of ingress-nginx. Default: requests and connections are logged.
 	AccessLog string `json:"access_log,omitempty"`
 	// Via adds a Via header to responses, which shows clients that they passed through this server. Default: false.
 	Via bool `json:"via,omitempty"`
 
-	// ExternalNames is the addresses to which the names in Services of type `ExternalName` may resolve. Without the
-	// option, these are all addresses except loopback, link-local and multicast addresses, and the addresses of this
-	// machine, the API server and cloud metadata services. With `all`, only the networks of `reach_deny` and the
-	// addresses that Caddy itself listens on are forbidden; use it if Caddy runs on the same machine as the services.
-	// `reach_allow` does not apply to Services of type `ExternalName`. With `off`, such Services are rejected. Default:
-	// addresses of other machines.
+	// ExternalNames is the addresses to which the names in Services of type `ExternalName` may resolve. By default, all
+	// addresses are allowed except loopback, link-local and multicast addresses, and the addresses of this machine, the
+	// API server and cloud metadata services. With `all`, only the networks of `reach_deny` and the addresses that
+	// Caddy itself listens on are forbidden; use `all` if Caddy runs on the same machine as the services. With `off`,
+	// Services of type `ExternalName` are rejected. `reach_allow` does not apply to Services of type `ExternalName`.
+	// Default: addresses of other machines.
 	ExternalNames string `json:"external_names,omitempty"`
 	// ReachAllow lists networks whose addresses are allowed for endpoints, although they are forbidden by default.
 	// Loopback, link-local and multicast addresses, and the addresses of cloud metadata services, are forbidden by
-	// default. If Caddy runs on the same machine as the services, set it to `127.0.0.0/8 ::1/128`. The addresses that
-	// the process itself listens on stay forbidden. Default: none.
+	// default. If Caddy runs on the same machine as the services, set `reach_allow 127.0.0.0/8 ::1/128`. The addresses
+	// that the process itself listens on stay forbidden. Default: none.
 	ReachAllow []string `json:"reach_allow,omitempty"`
 	// ReachDeny lists networks whose addresses are forbidden for endpoints and for the targets of `ExternalName`
 	// Services. If networks in both `reach_allow` and `reach_deny` contain an address, the smallest of these networks
@@ -253,11 +255,11 @@ type Config struct {
 	// Resolvers lists the DNS servers for the names of `ExternalName` Services, with a port if it is not 53. The search
 	// domains still come from `/etc/resolv.conf`. Default: the servers in `/etc/resolv.conf`.
 	Resolvers []string `json:"resolvers,omitempty"`
-	// Zone is the topology zone in which Caddy runs. Requests for a Service are sent only to endpoints in this zone if
-	// the EndpointSlices of the Service have zone hints. The field `trafficDistribution` of the Service can enable
-	// these hints. `{env.ZONE}` is replaced with the value of the environment variable ZONE, which the downward API can
-	// set from the label `topology.kubernetes.io/zone` of the pod. If the variable is empty, no zone is configured.
-	// Default: none, and zone hints are ignored.
+	// Zone is the topology zone in which Caddy runs. If the EndpointSlices of a Service have zone hints, its requests
+	// are sent only to endpoints in this zone. The field `trafficDistribution` of the Service can enable these hints.
+	// `{env.ZONE}` is replaced with the value of the environment variable ZONE, which the downward API can set from the
+	// label `topology.kubernetes.io/zone` of the pod. If the variable is empty, no zone is configured. Default: none,
+	// and zone hints are ignored.
 	Zone string `json:"zone,omitempty"`
 
 	// PublishService is the namespace/name of the Service whose addresses are written to the status of Ingresses.
@@ -271,9 +273,9 @@ type Config struct {
 	// addresses of a Service. Default: none.
 	PublishAddress []string `json:"publish_address,omitempty"`
 
-	// PublishNodes writes the addresses of the nodes on which ready pods of the controller run to the status of
-	// Ingresses. Use it for pods that use ports of their nodes, for example with `hostNetwork`. `internal` selects the
-	// internal address of each node; `external` selects the external address, or the internal one if there is no
+	// PublishNodes writes node addresses to the status of Ingresses: the addresses of the nodes with ready controller
+	// pods. Use it for pods that use ports of their nodes, for example with `hostNetwork`. `internal` selects the
+	// internal address of each node; `external` selects the external address, or the internal address if there is no
 	// external address. The controller's pods are found by their labels. The option requires permission to list and
 	// watch nodes, and the pods in the controller's namespace. If `publish_service` is also set, it only identifies the
 	// controller's own Service, and the addresses of the Service are not written. Default: none.
@@ -285,16 +287,16 @@ type Config struct {
 	Status string `json:"status,omitempty"`
 
 	// SSLPassthrough enables the annotation `ssl-passthrough`, with which an Ingress forwards the TLS connections of
-	// its hosts to a backend that terminates TLS itself. It corresponds to the flag `--enable-ssl-passthrough` of
-	// ingress-nginx. When an Ingress gets the annotation, no reload is necessary. Default: the annotation has no
+	// its hosts to a backend that terminates TLS itself. The option corresponds to the flag `--enable-ssl-passthrough`
+	// of ingress-nginx. When an Ingress gets the annotation, no reload is necessary. Default: the annotation has no
 	// effect, and the controller terminates TLS.
 	SSLPassthrough bool `json:"ssl_passthrough,omitempty"`
 	// DefaultBackend is the Service for requests that do not match a host and path of an Ingress. The option
 	// corresponds to the flag `--default-backend-service` of ingress-nginx. The Service also provides the error pages
-	// of `custom-http-errors` if an Ingress has no `default-backend`. Requests are sent to it by HTTP, to the port in
-	// the option or, without a port, to its first port. If the Service has no endpoints or does not respond, clients
-	// get the original error. Annotations of Ingresses do not apply to its responses. Default: none: requests that do
-	// not match an Ingress get 404.
+	// of `custom-http-errors` if an Ingress has no `default-backend`. The controller sends HTTP requests to the port in
+	// the option or, without a port, to the first port of the Service. If the Service has no endpoints or does not
+	// respond, clients get the original error. Annotations of Ingresses do not apply to the responses of the Service.
+	// Default: none: requests that do not match an Ingress get 404.
 	//
 	// It is namespace/name, with ":port" appended if it is not the first port.
 	DefaultBackend ir.ServicePort `json:"default_backend,omitzero"`
@@ -338,9 +340,9 @@ type Config struct {
 	// `hosts_per_namespace`.
 	NewHostsPerDay int `json:"new_hosts_per_day,omitempty"`
 	// CheckHostDNS requests certificates only for names that resolve to this controller: the DNS servers in
-	// `resolvers`, or of the system, must return an address of `publish_address` or `publish_service`. Do not use it if
-	// names resolve to different addresses inside the cluster and on the internet (split-horizon DNS), or if the DNS
-	// records point to a proxy in front of the controller. Wildcard names are not checked. Default: off.
+	// `resolvers`, or of the system, must return an address of `publish_address` or `publish_service`. Do not set the
+	// option if names resolve to different addresses inside the cluster and on the internet (split-horizon DNS), or if
+	// the DNS records point to a proxy in front of the controller. Wildcard names are not checked. Default: off.
 	CheckHostDNS bool `json:"check_host_dns,omitempty"`
 
 	// HostOwnership is how Ingresses of several namespaces share a host. The owner of a host is the namespace of its
@@ -358,16 +360,15 @@ type Config struct {
 	ACMESolverNamespaces []string `json:"acme_solver_namespaces,omitempty"`
 
 	// Chains maps names to lists of Caddy HTTP routes. An Ingress selects lists with the annotation
-	// k8singress.io/chains, and they process a request before it goes to the backend. Only the administrator can define
-	// them, so Caddy placeholders in them are replaced. Default: none.
+	// k8singress.io/chains, and the routes of these lists process a request before it goes to the backend. Only the
+	// administrator can define the lists, so Caddy placeholders in them are replaced. Default: none.
 	Chains map[string]json.RawMessage `json:"chains,omitempty"`
 
 	// ElectionID is the name of the Lease for leader election. Only the replica that holds the Lease writes status and
 	// Events. All replicas serve requests. Default: k8singress-leader.
 	ElectionID string `json:"election_id,omitempty"`
-	// ElectionFallback is the name of the Lease that is used if RBAC does not allow access to the Lease in
-	// `election_id`, and allows access to this Lease. The RBAC rules of ingress-nginx allow access to its own Lease
-	// only. Default: none.
+	// ElectionFallback is the name of the Lease that is used if RBAC allows access to this Lease, and not to the Lease
+	// in `election_id`. The RBAC rules of ingress-nginx allow access to its own Lease only. Default: none.
 	ElectionFallback string `json:"election_fallback,omitempty"`
 	// ElectionNamespace is the namespace of the Lease. Default: the namespace that Caddy runs in.
 	ElectionNamespace string `json:"election_namespace,omitempty"`
@@ -376,8 +377,8 @@ type Config struct {
 	// 15s.
 	ElectionTTL Duration `json:"election_ttl,omitempty"`
 	// Election disables leader election if it is `off`: no Lease is used, and every replica writes status and Events,
-	// and requests certificates. Use it for a controller with one replica and without permission to use Leases.
-	// Default: only the holder of the Lease writes.
+	// and requests certificates. Use `off` for a controller with one replica and without permission to use Leases.
+	// Default: only the holder of the Lease writes status and Events.
 	Election string `json:"election,omitempty"`
 
 	// Admin is the address of Caddy's admin API, from "listen" in "admin" of Caddy's JSON configuration, or "off".
@@ -405,10 +406,10 @@ type Kubernetes struct {
 	//
 	// The status of other Ingresses is not changed.
 	NamespaceSelector string `json:"namespace_selector,omitempty"`
-	// Secrets is the Secrets that the controller reads. With `all`, it reads all Secrets in the namespaces that it
-	// watches. With `referenced`, it reads only the Secrets to which Ingresses and options refer. It watches each of
-	// them by name, and needs no permission to read other Secrets. If it has no permission to read a Secret to which an
-	// Ingress refers, it reports this as a problem of the Ingress. Default: all.
+	// Secrets is the Secrets that the controller reads. With `all`, the controller reads all Secrets in the namespaces
+	// that it watches. With `referenced`, it reads only the Secrets to which Ingresses and options refer. It watches
+	// each of these Secrets by name, and needs no permission to read other Secrets. If it has no permission to read a
+	// Secret to which an Ingress refers, it reports a problem of the Ingress. Default: all.
 	Secrets string `json:"secrets,omitempty"`
 }
 
