@@ -6,8 +6,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// Delta holds the changes from one live configuration to another. Each map contains only the new, changed and removed
-// objects, with the same keys as in Live. The value of a removed object is nil.
+// Delta holds the changes from one live configuration to another. Each map contains only the objects that were added,
+// changed or removed, under the keys that they have in Live. The value of a removed object is nil.
 type Delta struct {
 	Hosts        map[string]*Host
 	Backends     map[string]*Backend

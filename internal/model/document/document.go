@@ -35,7 +35,7 @@ type ListenerGroup struct {
 	// Listeners are in the order in which the object in Origin lists them. If two listeners of the same group or of
 	// different groups conflict, only the first one is used.
 	Listeners []ir.Listener `json:"listeners"`
-	// Hosts maps host names to virtual hosts, with the same keys as Live.Hosts.
+	// Hosts maps host names to virtual hosts. The keys have the same format as in Live.Hosts.
 	Hosts map[string]*Host `json:"hosts,omitempty"`
 	// Origin is the object that defines the group. In JSON it is "Kind/namespace/name".
 	Origin ir.Ref `json:"origin,omitzero"`
@@ -54,8 +54,9 @@ type Host struct {
 	AliasSince int64  `json:"alias_since,omitempty"`
 	// TLS is the TLS policy of the host. It is nil if the host uses the global TLS policy.
 	TLS *ir.TLSPolicy `json:"tls,omitempty"`
-	// Routes are tried in this order: the exact path, then the longest prefix, then the regexes in list order. But a
-	// regex that comes before the matching exact path or prefix in the list is tried before that path.
+	// For each request, the route with an exact path is tried first, then the route with the longest prefix, then the
+	// routes with regular expressions in the order of the list. There is one exception: a regular expression that
+	// precedes the matching exact path or prefix in the list is also tried before it.
 	Routes []*Route `json:"routes"`
 	// HTTPSRedirect redirects requests without TLS that no route matches. Nil disables this redirect.
 	HTTPSRedirect *ir.HTTPSRedirect `json:"https_redirect,omitempty"`
@@ -63,7 +64,7 @@ type Host struct {
 	ClientAuth *ir.ClientAuth `json:"client_auth,omitempty"`
 	// Passthrough is the ID of the backend to which TLS connections for the host are forwarded unchanged (TLS
 	// passthrough). The routes then only apply to requests without TLS. If Passthrough and PassthroughSplit are empty,
-	// TLS is terminated here.
+	// the controller terminates TLS.
 	Passthrough string `json:"passthrough,omitempty"`
 	// PassthroughSplit lists the backends if several backends share the TLS connections for the host. Passthrough is
 	// then empty.
@@ -206,9 +207,9 @@ func EncodeModule(field, name string, module any) json.RawMessage {
 // StreamBackends holds the backends of TCP connections or UDP clients: one backend, or several backends that share the
 // connections or clients.
 type StreamBackends struct {
-	// Backend is the ID of the backend ("namespace/service/port"). It is empty if there are several.
+	// Backend is the ID of the backend ("namespace/service/port"). It is empty if there are several backends.
 	Backend string `json:"backend,omitempty"`
-	// Split lists the backends if there are several. Backend is then empty.
+	// Split lists the backends if there are several of them. Backend is then empty.
 	Split []StreamShare `json:"split,omitempty"`
 }
 

@@ -81,7 +81,7 @@ type SessionCookie struct {
 	// Persistent keeps a client at its endpoint for as long as the endpoint exists. Without it, some clients move to
 	// another endpoint when endpoints are added.
 	Persistent bool `json:"persistent,omitempty"`
-	// ChangeOnFailure assigns another endpoint to a client if its endpoint fails.
+	// ChangeOnFailure assigns another endpoint to a client if the client's current endpoint fails.
 	ChangeOnFailure bool `json:"change_on_failure,omitempty"`
 	// Expires and MaxAge set the cookie attributes Expires and Max-Age. Zero leaves the attribute out.
 	Expires time.Duration `json:"expires,omitempty"`

@@ -59,8 +59,8 @@ type RewriteRedirect struct {
 	Target string `json:"target"`
 }
 
-// HostRedirect redirects to the same path and query on another host, without the slash at the end of the URL. The scheme
-// and the port are taken from the request.
+// HostRedirect redirects to the same path and query on another host, without the slash at the end of the URL. The
+// scheme and the port are taken from the request.
 type HostRedirect struct {
 	Status int    `json:"status_code"`
 	Host   string `json:"host"`
@@ -106,7 +106,7 @@ type DirectResponse struct {
 	Status int `json:"status_code"`
 }
 
-// These responses are used for requests that have no backend.
+// Predefined responses for requests that are not sent to a backend.
 var (
 	// Forbidden rejects clients that must not have access.
 	Forbidden = DirectResponse{403}
@@ -160,7 +160,8 @@ type Users struct {
 	Map bool `json:"map,omitempty"`
 }
 
-// Compare orders Users by the name of the Secret. With the same Secret, the htpasswd file comes first.
+// Compare orders Users by the name of the Secret. If two Users refer to the same Secret, the one with an htpasswd file
+// comes first.
 func (u Users) Compare(other Users) int {
 	return cmp.Or(u.Secret.Compare(other.Secret),
 		cmp.Compare(strconv.FormatBool(u.Map), strconv.FormatBool(other.Map)))
@@ -264,8 +265,8 @@ func (RewriteRedirect) Guards() bool { return true }
 // Guards implements Filter.
 func (HostRedirect) Guards() bool { return true }
 
-// Guards implements Filter. It returns false because AppRoot does not restrict access: it only redirects clients that
-// leave out the path.
+// Guards implements Filter. It returns false because AppRoot does not restrict access: it only redirects requests for
+// "/".
 func (AppRoot) Guards() bool { return false }
 
 // Guards implements Filter. It returns true because the handlers may restrict access.

@@ -27,8 +27,8 @@ func (p Proxy) WithDefaults() Proxy {
 	return p
 }
 
-// Attempts configures how a request tries the endpoints of its backend. Zero fields use ingress-nginx's defaults, see
-// Proxy.WithDefaults.
+// Attempts configures the timeouts of a request and the retries at other endpoints of its backend. Zero fields use
+// ingress-nginx's defaults, see Proxy.WithDefaults.
 type Attempts struct {
 	// Connect is the timeout for opening a connection. Read and Write are the maximum times without receiving or
 	// sending data, respectively; after that, the connection is closed.
@@ -97,8 +97,8 @@ type Forwarding struct {
 	// Host is the Host header for the endpoint. It may contain nginx variables. If it is empty, the client's Host
 	// header is forwarded.
 	Host string `json:"host,omitempty"`
-	// Connection is the Connection header for the endpoint: "close" or "keep-alive". If it is empty, it depends on the
-	// request.
+	// Connection is the Connection header for the endpoint: "close" or "keep-alive". If the field is empty, the value
+	// depends on the request.
 	Connection string `json:"connection,omitempty"`
 	// MaxBody is the maximum size of a request body in bytes, or NoLimit. Zero means the default, see
 	// Proxy.WithDefaults.
@@ -183,8 +183,8 @@ type Global struct {
 	Block Block `json:"block,omitzero"`
 }
 
-// StatusPage lists the networks whose clients may read nginx's counters of connections and requests. Nil lists mean
-// ingress-nginx's default: only this machine.
+// StatusPage lists the networks whose clients may read the status page, which shows counters of connections and
+// requests in nginx's format. Nil lists mean ingress-nginx's default: only this machine.
 type StatusPage struct {
 	IPv4 []string `json:"ipv4,omitempty"`
 	IPv6 []string `json:"ipv6,omitempty"`

@@ -100,7 +100,7 @@ type VirtualHost struct {
 	// object is used.
 	AliasBy    Ref
 	AliasSince int64
-	// TLS is the TLS policy of the host. It is nil if the host uses the TLS policy of Global.
+	// TLS is the TLS policy of the host. It is nil if the host uses the global TLS policy.
 	TLS *TLSPolicy
 	// TLSOrigin is the object, as "Kind/namespace/name", that defines the cipher suites in the field TLS.
 	TLSOrigin string
@@ -112,7 +112,7 @@ type VirtualHost struct {
 	// ClientAuth configures client certificates (mTLS). It is nil if the host does not request client certificates.
 	ClientAuth *ClientAuth
 	// Passthrough is the route for TLS passthrough: TLS connections for the host are forwarded to its backend, which
-	// terminates TLS. No other field applies to these connections. Passthrough is nil if TLS is terminated here.
+	// terminates TLS. No other field applies to these connections. Passthrough is nil if the controller terminates TLS.
 	Passthrough *StreamRoute
 }
 
@@ -136,8 +136,8 @@ type Route struct {
 // WeightedBackend is one of the backends that share the requests of a route or the connections of a stream route.
 type WeightedBackend struct {
 	// Backend is never nil. A backend that does not exist is represented by a Backend without endpoints.
-	// Config.Backends contains an entry with the same ID. Only that entry has the load balancing settings, because all
-	// routes to the backend share them.
+	// Config.Backends contains a Backend with the same ID. The load balancing settings are only in Config.Backends,
+	// because all routes to a backend share them.
 	Backend *Backend
 	// Weight is the share of the backend relative to the sum of all weights. A backend with weight zero gets no share.
 	Weight int

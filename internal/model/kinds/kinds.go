@@ -1,6 +1,6 @@
-// Package kinds lists the kinds of Kubernetes objects that the controller reads, in the variable All. Informers, the
-// decoding of manifests, the tables of a snapshot, and the RBAC rules in charts/k8singress/files are all derived from
-// this list.
+// Package kinds lists the kinds of Kubernetes objects that the controller reads, in the variable All. This list
+// determines which informers run, which objects are read from manifests and kept in a snapshot, and which RBAC rules
+// are generated in charts/k8singress/files.
 package kinds
 
 //go:generate go test -run ^TestRBAC$ -update
@@ -67,8 +67,8 @@ type Kind struct {
 	// that changes only the status is then ignored.
 	WritesStatus bool
 	// Owner returns the name of the object that owns an object of this kind, such as the Service of an EndpointSlice.
-	// Both are in the same namespace. A snapshot can list the objects of one owner, and it reports the change of an
-	// object under the name of the owner. Owner is nil for kinds without owners.
+	// Both are in the same namespace. Package snapshot can list the objects of an owner. If an object changes, it
+	// reports a change under the name of the owner. Owner is nil for kinds without owners.
 	Owner func(Object) string
 	// If ListsAnnotated is set, a snapshot maintains an index of the objects of this kind that have an annotation with
 	// the prefix OwnPrefix.

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// rightsHead is the format string of the comment at the top of a file with RBAC rules. Its argument is the size of the
-// set of RBAC rules, such as "cluster".
+// rightsHead is the format string of the comment at the top of a file with RBAC rules. Its argument is the name of the
+// set of RBAC rules in the file, such as "cluster".
 const rightsHead = "# Generated from the table in internal/model/kinds by `make generate`.\n#" + `
 # The RBAC rules of the size %q. Each key of the first level is a Role or the ClusterRole:
 #
@@ -38,8 +38,8 @@ func rules(list []right) string {
 	return text.String()
 }
 
-// rightsFile returns the content of the file with the RBAC rules of one size, such as "cluster". The templates of the
-// manifests read this file.
+// rightsFile returns the content of the file with one set of RBAC rules. size is the name of the set, such as
+// "cluster". The templates of the Helm chart read this file.
 func rightsFile(size string) string {
 	all := rightsOf(size)
 	text := fmt.Sprintf(rightsHead, size)

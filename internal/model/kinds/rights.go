@@ -24,15 +24,15 @@ const (
 
 var sizes = []string{cluster, namespaces, minimal}
 
-// always is the value of right.part for RBAC rules that the controller needs whatever its options are.
+// The constant always marks the RBAC rules that the controller needs whatever its options are.
 const always = "always"
 
-// publishNodes is the value of right.part for the RBAC rules that the option publish_nodes needs. These rules require a
-// ClusterRole, since nodes are cluster-scoped.
+// The constant publishNodes marks the RBAC rules that are needed only for the option publish_nodes. These rules require
+// a ClusterRole, since nodes are cluster-scoped.
 const publishNodes = "publish_nodes"
 
-// storageCopy is the value of right.part for the RBAC rule that the option copy_from of `storage kubernetes` needs. The
-// rule is needed only without a ClusterRole, because the ClusterRole already grants the same permission.
+// The constant storageCopy marks the RBAC rule that is needed only for the option copy_from of `storage kubernetes`. If
+// there is a ClusterRole, the rule is left out, because the ClusterRole already grants the permission.
 const storageCopy = "storage_copy"
 
 // right is one RBAC rule.
@@ -46,7 +46,7 @@ type right struct {
 	// names describes where the names in the rule's resourceNames come from, such as the option election_id. If it is
 	// empty, the rule has no resourceNames and applies to all objects.
 	names string
-	// minimalNames, if it is not empty, replaces the field names in the smallest set of RBAC rules (the size minimal).
+	// If minimalNames is not empty, it is used instead of the field names in the smallest set of RBAC rules, "minimal".
 	minimalNames string
 	verbs        []string
 }

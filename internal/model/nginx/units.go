@@ -62,7 +62,8 @@ func cutTime(text string) (n int64, unit, rest string) {
 }
 
 // Seconds returns a parser for a number of seconds from minimum to MaxSeconds. The parser also accepts a time with a
-// unit. In this case it returns a Remark in addition to the value, because ingress-nginx does not accept units there.
+// unit. In this case it returns a Remark in addition to the value, because ingress-nginx accepts only a number without
+// a unit.
 func Seconds(minimum int) func(string) (time.Duration, error) {
 	return func(text string) (time.Duration, error) {
 		if n, err := strconv.Atoi(text); err == nil && n >= minimum && n <= MaxSeconds {

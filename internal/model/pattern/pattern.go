@@ -29,10 +29,10 @@ const (
 	MaxHostSize = 50_000
 	// MaxNamespaceSize is the maximum total size of all patterns of a namespace, in instructions.
 	MaxNamespaceSize = 200_000
-	// MaxNamesSize is the maximum total size, in instructions, of all patterns for host names in a namespace. These
-	// patterns are searched in every requested name that matches no other host, even if the name belongs to another
-	// namespace. The limit is low, so that the budget that NewNameBudget returns suffices for the patterns of several
-	// namespaces.
+	// MaxNamesSize is the maximum total size, in instructions, of all patterns for host names in a namespace. Every
+	// requested name that matches no other host is compared with all these patterns, even if the name belongs to
+	// another namespace. The limit is low, so that the budget that NewNameBudget returns suffices for the patterns of
+	// several namespaces.
 	MaxNamesSize = 500
 	// MaxNameLength is the maximum length of a requested host name. Patterns are not searched in longer names, because
 	// no valid host name is longer.

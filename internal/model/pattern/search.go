@@ -180,8 +180,8 @@ func (s *search) step(p *syntax.Prog, here rune, next context, left *int) bool {
 	return false
 }
 
-// The function takes reports whether an instruction matches the character r. It returns false for instructions that do
-// not match characters.
+// The result of the function takes is true if the instruction i matches the character r. It is false if the instruction
+// does not match characters at all.
 func takes(i *syntax.Inst, r rune) bool {
 	switch i.Op {
 	case syntax.InstRune1:

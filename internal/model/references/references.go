@@ -32,9 +32,9 @@ type Reference[K Key[K], N comparable] struct {
 	User string
 }
 
-// Of returns the references of each host and listener group that has changed. The keys identify these parts of the
-// configuration, such as "host example.com". The function host returns the references of one host. user is the name of
-// the host for messages.
+// Of returns the references to Secrets for each host and listener group that d changes. The keys of the result identify
+// these parts of the configuration, such as "host example.com". The callback host returns the references of one host;
+// its argument user is the name of the host for messages.
 func Of[R any](d *document.Delta, host func(user string, h *document.Host) []R) map[string][]R {
 	all := map[string][]R{}
 	add := func(part, name string, h *document.Host) {
@@ -63,7 +63,7 @@ func Of[R any](d *document.Delta, host func(user string, h *document.Host) []R) 
 // other methods must be called from a single goroutine.
 type Book[K Key[K], N comparable, V any] struct {
 	create func(K) V
-	// mu guards entries against Find.
+	// mu guards entries, because Find may run concurrently with the other methods.
 	mu      sync.RWMutex
 	entries map[K]*entry[V]
 	// references holds the references of each part of the configuration.
@@ -143,9 +143,10 @@ func (b *Book[K, N, V]) Contains(match func(V) bool) bool {
 	return false
 }
 
-// Problems returns the problems of Secrets to report to users, as one Verdict for each field that refers to such a
-// Secret. check returns the problems of one Secret for one field. ref is a reference from this field, and users lists
-// what uses the Secret, for all references from this field.
+// Problems returns the problems of Secrets to report to users: one Verdict for each field of an object that refers to a
+// Secret with a problem. The callback check returns the problems of a Secret to report for one such field. Its argument
+// ref is a reference from this field, and users lists the hosts or other users for which the field refers to the
+// Secret.
 func (b *Book[K, N, V]) Problems(
 	check func(value V, ref *Reference[K, N], users string) []report.Problem) (all []*report.Verdict) {
 	for _, key := range slices.SortedFunc(maps.Keys(b.entries), K.Compare) {

@@ -117,8 +117,8 @@ func Elder(winner, other kinds.Object) string {
 	return "the older " + name
 }
 
-// ElderOfKind is like Elder, but leaves out the name of winner: "an older Ingress", followed by where. It is used in
-// messages for the owner of other, who may not be allowed to see winner.
+// ElderOfKind is like Elder, but leaves out the name of winner. The result is "an older Ingress", for example, followed
+// by the string where. It is used in messages for the owner of other, who may not be allowed to see winner.
 func ElderOfKind(winner, other kinds.Object, where string) string {
 	kind := RefOf(winner).Kind + where
 	if why := byName(winner, other); why != "" {
