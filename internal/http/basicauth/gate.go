@@ -14,7 +14,7 @@ import (
 type gate struct {
 	mu    sync.Mutex
 	queue *turns.Queue[*ticket]
-	// waiting is the number of waiting and running verifications of each namespace.
+	// waiting maps each namespace to the number of its verifications that are waiting or running.
 	waiting map[string]int
 }
 

@@ -27,8 +27,8 @@ const desPassword = 8
 
 // scheme is one format of password hashes in htpasswd files.
 type scheme struct {
-	// prefix is the prefix by which hashes of the scheme are recognized. form matches all valid hashes. It is needed
-	// because the libraries also accept some hashes that they cannot verify.
+	// prefix is the start of all hashes in this format. form matches all valid hashes; other hashes are rejected,
+	// because the libraries accept some hashes that they cannot verify.
 	prefix string
 	form   *regexp.Regexp
 	read   htpasswd.PasswdParser
