@@ -11,9 +11,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// setCookie stores the session cookie for the endpoint of the current attempt in x.cookie, in place of the cookie of an
-// earlier attempt. If the Ingress of the route is not in the list of Ingresses whose responses set the session cookie,
-// x.cookie is empty.
+// setCookie sets x.cookie to the session cookie for the endpoint of the current attempt. If the response must not set a
+// session cookie, x.cookie becomes empty. This depends on the Ingress of the route.
 func (x *Exchange) setCookie() {
 	if x.cookie = ""; x.noCookie || x.choice.Cookie == "" ||
 		!slices.Contains(x.choice.Session.Origins, x.Route.Origin) {
