@@ -283,8 +283,8 @@ func (p *Place) Leave() {
 
 // Figures holds the counters of a limiter.
 type Figures struct {
-	// Usage.Used is the number of open connections. Usage.Refused is the number of connections for which no unit was
-	// available.
+	// Usage.Used is the number of open connections. Usage.Refused is the number of connections that were refused
+	// because a limit was reached.
 	budget.Usage
 	// Accepted is the number of connections accepted so far, including connections that were then refused.
 	Accepted int64

@@ -41,9 +41,10 @@ func (a *candidate) before(b *candidate) bool {
 	return a.silent > b.silent
 }
 
-// makeRoom ends one connection that is idle or stalled and has had no activity for at least the duration silent. This
-// connection belongs to the client whose share is given, or to a client with at least as many connections. If there is
-// no such connection, makeRoom instead asks the client of a busy connection to close it, and returns false.
+// makeRoom ends one connection that is idle or stalled and has had no activity for at least the duration silent. If
+// share is not nil, the connection belongs to the client with this share, or to a client with at least as many
+// connections. makeRoom returns true if there is such a connection. Otherwise it asks the client of a busy connection
+// to close it, and returns false.
 func (l *Limiter) makeRoom(share *budget.Share, silent time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
