@@ -11,8 +11,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// logger returns the logger with the given name. It adds the caller and a stack trace to an entry if the logs that
-// receive the entry are configured to contain them. The caller is determined only for entries that are written.
+// logger returns the logger with the given name. The logger adds the caller and a stack trace to an entry if the logs
+// that receive the entry are configured to contain them. The caller is determined only for entries that are written.
 func (r *relay) logger(name string) *zap.Logger {
 	stacks := zap.LevelEnablerFunc(func(level zapcore.Level) bool {
 		config := r.current.Load()
