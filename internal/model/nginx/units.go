@@ -95,8 +95,8 @@ func Size(text string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || n < 0 || n > math.MaxInt64/factor || strings.HasPrefix(digits, "+") {
-		return 0, fmt.Errorf("%s is not a size: write a number of bytes, or a number with the suffix k, m or g, such as 8m",
-			Quote(text))
+		return 0, fmt.Errorf(
+			"%s is not a size: write a number of bytes, or a number with the suffix k, m or g, such as 8m", Quote(text))
 	}
 	return n * factor, nil
 }

@@ -64,9 +64,9 @@ var (
 		Doc: "The format of the log line for a connection of a TCP port, or a client of a UDP port: text with " +
 			"variables of nginx's stream module. The line is written at the end of the connection. TLS connections " +
 			"that ssl-passthrough forwards are not logged.\n\n" +
-			"The variables `$" + strings.Join(accesslog.StreamVariables(), "`, `$") + "` are supported; other variables " +
-			"have the value `-`. With a PROXY protocol header, $remote_addr is the address of the client in this " +
-			"header.\n\n" +
+			"The variables `$" + strings.Join(accesslog.StreamVariables(), "`, `$") + "` are supported; other " +
+			"variables have the value `-`. With a PROXY protocol header, $remote_addr is the address of the client " +
+			"in this header.\n\n" +
 			"The values of $status are:\n\n" +
 			"- 200: an endpoint accepted the connection\n" +
 			"- 400: the port requires a PROXY protocol header or TLS, and the client did not send it\n" +

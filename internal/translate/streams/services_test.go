@@ -187,7 +187,8 @@ func TestOnePortForMany(t *testing.T) {
 	}
 	for ref, words := range map[ir.Ref]string{
 		refOf("shop",
-			"db"): "an entry of the ConfigMap in the option tcp_services already uses the TCP port 5432: choose another port",
+			"db"): "an entry of the ConfigMap in the option tcp_services already uses the TCP port 5432: " +
+			"choose another port",
 		refOf("shop", "young"): "the TCP port 400 belongs to the older Service/shop/db: choose another port",
 		refOf("shop",
 			"next"): "the TCP port 401 belongs to an older Service of another namespace: choose another port",
