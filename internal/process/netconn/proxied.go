@@ -106,7 +106,8 @@ func (p *Proxied) readHeader() error {
 // AF_UNSPEC. Package proxyproto rejects it.
 var unspecified = append(bytes.Clone(proxyproto.SIGV2), 0x21, 0)
 
-// parse reads a header, and stores the TCP addresses in it. reader must contain at least one byte.
+// parse reads a PROXY protocol header from reader, and stores the TCP addresses of the header in p. The first byte must
+// have arrived already.
 func (p *Proxied) parse(reader *bufio.Reader) error {
 	start, err := reader.Peek(1)
 	// Package proxyproto rejects a version 1 header of which only a part has arrived, so wait for the end of the line.
