@@ -15,10 +15,10 @@ import (
 	tlssecret "github.com/k8singress/k8singress/internal/tls/secret"
 )
 
-// Authority holds what one Secret contains for verifying certificates and for authenticating to endpoints: the CA
-// certificates in ca.crt, their certificate revocation lists in ca.crl, and a client certificate with its key in
-// tls.crt and tls.key. The same *Authority is used as long as the configuration refers to the Secret; when the Secret
-// changes, its Contents are replaced as a whole. If, for example, ca.crt is invalid, the methods that need it return an
+// Authority holds the contents of one Secret, for verifying certificates and for authenticating to endpoints: CA
+// certificates (ca.crt), their certificate revocation lists (ca.crl), and a client certificate with its key (tls.crt
+// and tls.key). The same *Authority is used as long as the configuration refers to the Secret; when the Secret changes,
+// its Contents are replaced as a whole. If a value in the Secret is invalid, the methods that need this value return an
 // error. The caller must then reject the connection or request. It must never fall back to other CA certificates, such
 // as the system's.
 type Authority struct {

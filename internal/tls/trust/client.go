@@ -27,11 +27,11 @@ type created[T any] struct {
 	err      error
 }
 
-// NewClient returns a Client. authority holds the contents of the Secret that settings refers to. It is nil if settings
+// NewClient returns a Client. authority holds the contents of the Secret that settings refers to, or is nil if settings
 // refers to no Secret. create creates a value from a TLS configuration, to which it must add the application protocols
-// (ALPN). replaced is called with each value that is no longer current, and must close its idle connections, because
-// they may use an outdated client certificate, or trust a server that is no longer trusted. The two functions must not
-// call the Client.
+// (ALPN). replaced is called with each value that is no longer current. It must close the idle connections of the
+// value, because they may use an outdated client certificate, or trust a server that is no longer trusted. create and
+// replaced must not call the Client.
 func NewClient[T any](settings *ir.BackendTLS, authority *Authority, create func(*tls.Config) T,
 	replaced func(T)) *Client[T] {
 	if authority == nil {
