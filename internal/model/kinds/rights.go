@@ -24,7 +24,7 @@ const (
 
 var sizes = []string{cluster, namespaces, minimal}
 
-// The constant always marks the RBAC rules that the controller needs whatever its options are.
+// This value of right.part marks the RBAC rules that the controller needs whatever its options are.
 const always = "always"
 
 // The constant publishNodes marks the RBAC rules that are needed only for the option publish_nodes. These rules require
