@@ -88,8 +88,8 @@ var balancingAnnotations = []struct {
 }
 
 // overruledAnnotations compares the load balancing settings of an Ingress (loser) with the settings of the Ingress that
-// takes precedence for the backend (winner). It returns the annotations of the former Ingress that have no effect,
-// because the settings of the winner have other values.
+// takes precedence for the backend (winner). It returns the annotations of loser that have no effect, because the
+// settings of winner have other values.
 func overruledAnnotations(loser, winner *ir.LoadBalancing) []string {
 	var all []string
 	for _, a := range balancingAnnotations {

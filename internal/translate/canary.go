@@ -9,11 +9,10 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/ingress"
 )
 
-// withMains replaces each canary in users with a copy whose load balancing settings come partly from its main
-// Ingresses, whose requests the canary shares. users must be the result of users.of for this backend. Health checks,
-// ejection, slow start and the virtual address come from the main Ingress of the alphabetically first host. The session
-// cookie comes from the main Ingresses as well (see takeSession), unless affinity-canary-behavior is legacy: the canary
-// then keeps its own cookie.
+// withMains replaces each canary in users with a copy that has some load balancing settings of its main Ingresses,
+// whose requests the canary shares. The settings for health checks, ejection, slow start and the virtual address are
+// copied from the main Ingress of the alphabetically first host. The session cookie is copied as well (see
+// takeSession), unless affinity-canary-behavior is legacy. users must be the result of users.of for this backend.
 func (t *Translator) withMains(backend string, users []*ingress.Result) []*ingress.Result {
 	for i, r := range users {
 		if r.Canary == nil {

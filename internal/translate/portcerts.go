@@ -44,7 +44,8 @@ func (t *Translator) portCertificates(routes []*ir.StreamRoute) (
 
 // refuseHost returns the reason why a TCP port must not use a certificate for its host, or nil if the port may use it.
 // Only the namespace that owns the host may use such a certificate, because clients trust a port that presents it.
-// owners maps each host without any other owner to the namespace of the first port that uses the host.
+// owners is used for hosts that no Ingress owns: it maps each host to the namespace of the first port that uses the
+// host.
 func (t *Translator) refuseHost(r *ir.StreamRoute, owners map[string]string) *report.Problem {
 	host, namespace := r.TLS.Host, r.Backends[0].Backend.Namespace
 	owner := t.ownerOf(host).Namespace

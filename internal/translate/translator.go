@@ -45,7 +45,7 @@ type Translator struct {
 	streams  *ports
 	patterns *patterns
 	// aliases limits the total size of the regular expressions in aliases. The field patterns limits the total size of
-	// all regular expressions, including these.
+	// all regular expressions, including aliases.
 	aliases *patterns
 	names   *names
 	// issued holds the certificates from issuers that TCP ports need. portProblems holds the problems with these
@@ -198,7 +198,8 @@ func (t *Translator) retranslate(c *change, s *snapshot.Snapshot, ref ir.Ref) {
 }
 
 // The method note adds the Ingress to the indexes, or removes it from them. r is the result of the Ingress. The
-// functions named and dependency must either both add to an index, or both remove from an index.
+// parameters named and dependency are functions that add an Ingress to an index or remove it. Either both must add, or
+// both must remove.
 func (t *Translator) note(
 	c *change, ref *ir.Ref, r *ingress.Result,
 	named func(groups[string], string, *ir.Ref), dependency func(groups[ir.Ref], ir.Ref, *ir.Ref),
@@ -281,7 +282,7 @@ func (t *Translator) mergeHost(c *change, host string) {
 	}
 }
 
-// The function keep returns old if both values are equal, and next otherwise.
+// The function keep returns old if old and next are equal, and next otherwise.
 func keep[T any](old, next *T) *T {
 	if old != nil && next != nil && reflect.DeepEqual(old, next) {
 		return old

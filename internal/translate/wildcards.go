@@ -16,14 +16,15 @@ import (
 type answer struct {
 	namespace string
 	// issued is true if the certificate comes from an issuer. It is then valid for all hosts directly below the
-	// wildcard. Otherwise it comes from secrets, and names lists the names for which the certificates are valid.
+	// wildcard. Otherwise it comes from one or two Secrets: secrets lists the names of these Secrets, and names lists
+	// the host names for which their certificates are valid.
 	issued  bool
 	secrets []ir.Name
 	names   []tlssecret.Names
 }
 
-// The method covers reports whether a host of the given namespace can use the certificate of the wildcard. It returns
-// false if a is nil.
+// The result of the method covers is true if a host of the given namespace can use the certificate of the wildcard. It
+// returns false if a is nil.
 func (a *answer) covers(host, namespace string) bool {
 	return a != nil && a.namespace == namespace &&
 		(a.issued || slices.ContainsFunc(a.names, func(n tlssecret.Names) bool { return n.Cover(host) }))

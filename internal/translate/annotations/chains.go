@@ -13,8 +13,9 @@ import (
 // maxChains is the maximum number of handler chains that one Ingress may select.
 const maxChains = 32
 
-// chainNames is an extension point: with it, an Ingress selects handler chains that the administrator defined in the
-// Caddyfile, by name. A chain may restrict access, so all requests for the Ingress get 503 if a name is unknown.
+// chainNames is the annotation with which an Ingress selects handler chains by their names. The administrator defines
+// the chains in the Caddyfile. A chain may restrict access, so all requests for the Ingress get 503 if a name is
+// unknown.
 var chainNames = Annotation{
 	Name: OwnPrefix + "chains",
 	Doc: "The names of handler chains, which the option [`chain`](caddyfile.md#chain) defines in the Caddyfile. A " +

@@ -113,7 +113,7 @@ func (s *Settings) cors(string) []ir.Filter {
 	return []ir.Filter{f}
 }
 
-// origin matches one entry of cors-allow-origin.
+// The regular expression origin matches a valid entry of the annotation cors-allow-origin.
 var origin = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*://(\*\.)?[A-Za-z0-9.-]+(:[0-9]{1,5})?|null|\*)$`)
 
 // readOrigins reads a comma-separated list of origins. Invalid entries are skipped.

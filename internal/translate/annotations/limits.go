@@ -134,7 +134,7 @@ type limits struct {
 	Key                       string
 }
 
-// The method none reports whether no limits are set, neither for requests nor for connections.
+// The method none returns true if there is no limit, neither for requests nor for connections.
 func (l *limits) none() bool { return l.PerSecond == 0 && l.PerMinute == 0 && l.Connections == 0 }
 
 func withoutLimit(s *Settings) string { return option.Unless(!s.Asked.Limits.none(), noLimit) }

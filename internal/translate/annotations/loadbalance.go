@@ -10,9 +10,10 @@ import (
 	"github.com/k8singress/k8singress/internal/model/option"
 )
 
-// algorithms lists the values of load-balance. policy is the load balancing policy for a value, unless upstream-hash-by
-// or affinity takes precedence. If needs is not empty, the value has no effect without one of these two annotations,
-// and needs is the warning if the annotation is missing. In this case, the policy is the same as in ingress-nginx.
+// algorithms lists the values of the annotation load-balance. The annotations upstream-hash-by and affinity take
+// precedence over it; without them, policy is the load balancing policy for the value. If needs is not empty, the value
+// requires one of these two annotations, and needs is the warning for an Ingress without it. Its requests are then
+// distributed as in ingress-nginx.
 var algorithms = []struct {
 	name   string
 	policy ir.Policy

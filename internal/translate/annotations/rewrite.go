@@ -10,8 +10,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// useRegex declares that the paths are regular expressions. In ingress-nginx, one such path turns all paths of its host
-// into regular expressions. Here this affects only the paths of the same namespace.
+// useRegex is the annotation that turns the paths of an Ingress into regular expressions. In ingress-nginx, it affects
+// all paths of the host. Here it affects only the paths that the same namespace defines on the host.
 var useRegex = Annotation{
 	Name: "use-regex",
 	Doc: "Turns the paths of the Ingress into regular expressions. The expressions match at the start of a request " +
@@ -21,8 +21,8 @@ var useRegex = Annotation{
 	Parse: nginx.Into(func(s *Settings) *bool { return &s.UseRegex }, nginx.Bool),
 }
 
-// rewriteTarget replaces the whole path of a request. As in ingress-nginx, it also turns the paths of the host into
-// regular expressions.
+// rewriteTarget is the annotation that replaces the whole path of a request. As in ingress-nginx, it also has the
+// effect of use-regex.
 var rewriteTarget = Annotation{
 	Name: "rewrite-target",
 	Doc: "Replaces the whole path of a request before the request is sent to the backend; the query is kept. The " +

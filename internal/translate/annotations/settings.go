@@ -56,9 +56,8 @@ type Settings struct {
 	// annotation changes it.
 	CrossNamespace bool
 	// BackendTLSByPath is the value of the ConfigMap key proxy-ssl-location-only, which no annotation changes. It only
-	// disables a warning: the annotations proxy-ssl-* always apply only to the paths of their own Ingress. Without the
-	// key, other Ingresses for the same host whose endpoints use TLS get a warning that proxy-ssl-* does not apply to
-	// them.
+	// disables a warning. The annotations proxy-ssl-* always apply only to the paths of their own Ingress. Without the
+	// key, other Ingresses for the same host get a warning about this if their endpoints use TLS.
 	BackendTLSByPath bool
 	// ParamsConfigMap is the name of the ConfigMap with FastCGI parameters, with or without its namespace.
 	ParamsConfigMap string

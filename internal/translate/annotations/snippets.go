@@ -14,8 +14,8 @@ type snippetSettings struct {
 	// WithoutEffect contains one element for each snippet annotation, at the index snippetRow. The element is true if
 	// the annotation is set and its snippet is ignored.
 	WithoutEffect [snippetRows]bool
-	// Firewall and CoreRules are true if annotations enable ModSecurity. Blocks is true if the rules in the ConfigMap
-	// reject requests instead of only detecting attacks.
+	// Firewall is true if enable-modsecurity is set, and CoreRules is true if enable-owasp-core-rules is set. Blocks is
+	// true if the rules in the ConfigMap reject requests instead of only detecting attacks.
 	Firewall, CoreRules, Blocks bool
 	// GlobalAuth is true if global-auth-snippet contains directives that may reject requests.
 	GlobalAuth bool

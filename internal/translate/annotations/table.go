@@ -6,8 +6,8 @@ import (
 )
 
 // Table lists the supported annotations in the order of the documentation. To add an annotation, declare it in the file
-// of its feature, and add it here. This file has all lists that a new annotation may need: a field of Asked for its
-// value, and a function that derives a setting (finishers) or a filter (phases) from it.
+// of its feature, and add it here. If several annotations determine one setting, also add a field for the value to the
+// type Asked, and a function to the list finishers. If the annotation adds a filter, add a function to the list phases.
 var Table = option.Table[Settings, string]{
 	AutoHTTPS,
 	sslRedirect, forceSSLRedirect, preserveTrailingSlash, usePortInRedirects,

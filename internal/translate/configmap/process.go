@@ -53,7 +53,8 @@ var (
 	}
 )
 
-// generateRequestID stores the negated value of the key in Global.NoRequestID, because the key is true by default.
+// generateRequestID is the ConfigMap key generate-request-id. Its value is negated and stored in Global.NoRequestID,
+// because the key is true by default.
 var generateRequestID = Key{
 	Name: "generate-request-id", Scope: process,
 	Doc: "Adds an X-Request-ID header with 32 hexadecimal digits to requests without this header. Endpoints get the " +

@@ -61,7 +61,7 @@ var (
 )
 
 // parseStreamTries sets the maximum number of connection attempts. If proxy-stream-next-upstream is off, the value is
-// ignored, and only one attempt is made. That key must be parsed first.
+// ignored, and only one attempt is made. Therefore proxy-stream-next-upstream must be parsed first.
 func parseStreamTries(c *Config, value string) error {
 	n, err := nginx.Number(0, 1<<31-1)(value)
 	switch {

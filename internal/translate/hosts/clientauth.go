@@ -24,10 +24,10 @@ func (m *mergeState) clientAuths() {
 }
 
 // clientAuth applies the client certificate settings of one Ingress, which configure the host as a whole. The oldest
-// Ingress in the owner's namespace that requires client certificates determines the settings. Other Ingresses in this
-// namespace with different settings only get a warning, because they are assumed to belong to the same team, as in
-// ingress-nginx. If an Ingress of another namespace has different settings, its paths return 403. Otherwise they could
-// be requested by clients that this Ingress does not accept.
+// Ingress that requires client certificates, in the namespace that owns the host, determines the settings. Other
+// Ingresses in this namespace with different settings only get a warning, because they are assumed to belong to the
+// same team, as in ingress-nginx. If an Ingress of another namespace has different settings, its paths return 403.
+// Otherwise clients that this Ingress does not accept could request these paths.
 func (m *mergeState) clientAuth(r *Contribution) {
 	own := m.Owner.Is(r.namespace())
 	switch {

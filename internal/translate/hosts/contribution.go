@@ -63,8 +63,8 @@ type Contribution struct {
 	// Canary configures which share of the main objects' requests this object gets. It is nil if the object is not a
 	// canary. The Contribution of a canary contains only Canary, Paths and Fallback.
 	Canary *ir.Canary
-	// PatternSize is the total size of the regular expressions in the object, except in paths, counted in instructions
-	// of the compiled expressions. An expression that is compiled several times is counted each time.
+	// PatternSize is the total size of all regular expressions in the object's settings other than paths, counted in
+	// instructions of the compiled expressions. An expression that is compiled several times is counted each time.
 	PatternSize int
 	// AliasSize is the part of PatternSize for the regular expressions in Aliases.
 	AliasSize int
@@ -117,9 +117,9 @@ func (c *Contribution) Rules(host string) bool {
 	return ok
 }
 
-// The method secures reports whether the object requires HTTPS for the host: the object has a rule for the host, and
-// spec.tls or a request for a certificate from an issuer applies to the host. The certificate does not have to exist: a
-// host whose Secret is missing should still use HTTPS.
+// The result of the method secures is true if the host should use HTTPS because of this object: the object has a rule
+// for the host, and either its spec.tls covers the host, or it requests a certificate for the host from an issuer. The
+// certificate does not have to exist.
 func (c *Contribution) secures(host string) bool {
 	if !c.Rules(host) || host == "" {
 		return false

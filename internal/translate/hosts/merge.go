@@ -26,15 +26,16 @@ type Merged struct {
 	// Implied is the certificate from an issuer for a host that is not listed in spec.tls, or nil. It is used if no
 	// wildcard certificate covers the host.
 	Implied *Implied
-	// Secure is true if an object of the owner configures HTTPS for the host.
+	// Secure is true if an object in the namespace that owns the host configures HTTPS for the host.
 	Secure bool
 	// PassedIn is the namespace whose Ingress forwards the TLS connections of the host to a backend. It is empty if the
 	// controller terminates TLS.
 	PassedIn string
-	// Names are the aliases that the owner requests for the host. It is nil for most hosts.
+	// Names lists the aliases of the host. Only objects in the namespace that owns the host can request aliases. Names
+	// is nil for most hosts.
 	Names []Name
-	// Mains maps each backend of a canary to the main objects for whose requests the backend gets a share. It is nil if
-	// the host has no canaries.
+	// Mains maps each backend of a canary to the main objects of the canary. The backend gets a share of their
+	// requests. Mains is nil if the host has no canaries.
 	Mains map[CanaryBackend][]ir.Ref
 	// PatternSizes are the sizes of the paths that are regular expressions, including rejected paths. It is nil if no
 	// path is a regular expression.
@@ -73,10 +74,10 @@ type claim struct {
 }
 
 // Merge combines the settings that several objects configure for one host. If two objects define the same path, the
-// older object wins. Settings for the host as a whole come from the oldest object of the owner that configures them.
-// The other objects get a warning. Requests that match no path are served by the first of the owner's default backends.
-// The host "" stands for every host that has no rule; for it, the default backends of all namespaces are used. around
-// contains the ownership policy, and information about related hosts.
+// older object wins. One namespace owns the host: settings for the host as a whole come from the oldest object in this
+// namespace that configures them. The other objects get a warning. Requests that match no path go to the first default
+// backend in this namespace. The host "" stands for every host without a rule; for it, default backends of all
+// namespaces are used. around contains the ownership policy, and information about related hosts.
 func Merge(host string, results []*Contribution, fallbacks []*Contribution, around *HostContext) *Merged {
 	return around.merge(host, results, fallbacks, around.owner(host, results, fallbacks))
 }
@@ -209,9 +210,9 @@ func (m *mergeState) toHTTPS(p *Path) []ir.Filter {
 	return []ir.Filter{*p.Redirect}
 }
 
-// redirectOthers sets the redirect to HTTPS for requests that no path of the host matches. As in ingress-nginx, the
-// oldest object of the host decides, and there is no such redirect for the host "". Only objects of the owner count. If
-// the host has the path "/", every request matches a path.
+// redirectOthers sets the redirect to HTTPS for requests that no path of the host matches. The oldest object in the
+// namespace that owns the host decides. As in ingress-nginx, there is no such redirect for the host "". A host with the
+// path "/" needs no such redirect, because every request matches a path.
 func (m *mergeState) redirectOthers() {
 	if m.Host.Host == "" {
 		return

@@ -39,8 +39,9 @@ func (m *mergeState) sort() {
 	m.Host.Routes = all
 }
 
-// byLiteral sorts routes by their number of literal characters in descending order, as the function among requires. See
-// the function literal. If two routes match the same path, an exact path or the longer prefix still comes first.
+// byLiteral sorts routes by the number of their literal characters (see the function literal), the highest number
+// first. The function among requires this order. If two routes match the same path, an exact path or the longer prefix
+// still comes first.
 func byLiteral(a, b *ir.Route) int {
 	return cmp.Compare(literal(b.Match.PathMatch), literal(a.Match.PathMatch))
 }

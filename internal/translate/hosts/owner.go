@@ -60,18 +60,20 @@ func (s *HostContext) solves(r *Contribution, p *Path) bool {
 	return !p.Regex && !p.Last && s.Policy.Solves(r.namespace(), p.Match)
 }
 
-// The method serves reports whether the policy allows the object to serve its paths on the host.
+// The result of the method serves is true if the ownership policy allows the paths of the object r to be served on the
+// host.
 func (m *mergeState) serves(r *Contribution) bool {
 	return m.around.Policy.Serves(m.Host.Host, m.Owner, r.namespace())
 }
 
-// The method admits reports whether the object may serve the path p on the host. A path for ACME challenges may be
-// allowed even if other paths are not.
+// The result of the method admits is true if the path p of the object r may be served on the host. A path for ACME
+// challenges may be allowed even if other paths are not.
 func (m *mergeState) admits(r *Contribution, p *Path) bool {
 	return m.serves(r) || m.around.solves(r, p)
 }
 
-// The method known reports whether the host is served: the policy allows at least one path or default backend on it.
+// The result of the method known is true if the host is served: the ownership policy allows at least one path or
+// default backend on it.
 func (m *mergeState) known() bool {
 	host := m.Host.Host
 	return host == "" && slices.ContainsFunc(m.fallbacks, m.serves) ||
@@ -95,8 +97,9 @@ func (m *mergeState) findPatterns() {
 	}
 }
 
-// findSecure sets m.Secure and m.secure. m.Secure is true if the owner configures HTTPS for the host. m.secure is also
-// true if the same owner configures HTTPS for the wildcard that covers the host.
+// findSecure sets m.Secure and m.secure. m.Secure is true if the namespace that owns the host configures HTTPS for it.
+// m.secure is also true if this namespace owns the wildcard that covers the host, and configures HTTPS for the
+// wildcard.
 func (m *mergeState) findSecure() {
 	m.Secure = slices.ContainsFunc(m.results,
 		func(r *Contribution) bool { return m.Owner.Is(r.namespace()) && r.secures(m.Host.Host) })
@@ -161,9 +164,9 @@ func (m *mergeState) addOwnerProblems() {
 	m.addWildcardProblems()
 }
 
-// addWildcardProblems reports to the owner that a wildcard and a host below it have different owners, and which
-// namespace gets the requests. The messages contain names of namespaces, but no names of objects: otherwise, a change
-// of one object could change the messages for many hosts.
+// addWildcardProblems reports that a wildcard and a host below it belong to different namespaces, and which namespace
+// gets the requests. The messages contain names of namespaces, but no names of objects: otherwise, a change of one
+// object could change the messages for many hosts.
 func (m *mergeState) addWildcardProblems() {
 	host := m.Host.Host
 	if m.Owner.By == nil || m.around.Policy.Exclusive {
@@ -214,10 +217,10 @@ func (m *mergeState) refuse(r *Contribution, field string) {
 	m.problem(r, report.Problem{Severity: report.Error, Reason: report.HostConflict, Field: field, Message: message})
 }
 
-// addProblemsOfOwner reports to the owner's oldest object which objects of other namespaces have rules for the host.
-// served lists the objects whose paths are served. They cause a warning, or only a message of severity Info if the
-// administrator reserved the host for certain namespaces. refused lists the objects whose paths are not served. They
-// cause a message of severity Info.
+// addProblemsOfOwner adds problems to the oldest object in the namespace that owns the host. They tell which objects of
+// other namespaces have rules for the host. served lists the objects whose paths are served. They cause a warning, or
+// only a message of severity Info if the administrator reserved the host for certain namespaces. refused lists the
+// objects whose paths are not served. They cause a message of severity Info.
 func (m *mergeState) addProblemsOfOwner(served, refused []string) {
 	if m.Owner.By == nil {
 		return
@@ -246,8 +249,8 @@ func (m *mergeState) addProblemsOfOwner(served, refused []string) {
 	}
 }
 
-// handshake sets the TLS versions and ciphers of the host. The versions come from the oldest Ingress of the owner. The
-// ciphers come from the oldest Ingress of the owner that configures ciphers.
+// handshake sets the TLS versions and ciphers of the host. Only Ingresses in the namespace that owns the host count:
+// the versions come from the oldest Ingress, and the ciphers from the oldest Ingress that configures ciphers.
 func (m *mergeState) handshake() {
 	var chosen *Contribution
 	for r := range m.ofOwner(true) {
@@ -281,8 +284,8 @@ func (m *mergeState) otherCiphers(r *Contribution, message string) {
 	})
 }
 
-// ofOwner yields the objects with a rule for the host, the oldest first. If own is true, it yields the owner's objects.
-// Otherwise it yields the objects of all other namespaces.
+// ofOwner yields the objects with a rule for the host, the oldest first. If own is true, it yields the objects in the
+// namespace that owns the host. Otherwise it yields the objects in all other namespaces.
 func (m *mergeState) ofOwner(own bool) func(yield func(*Contribution) bool) {
 	return func(yield func(*Contribution) bool) {
 		for _, r := range m.results {

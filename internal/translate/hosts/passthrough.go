@@ -50,9 +50,9 @@ func (m *mergeState) passthrough(results []*Contribution) {
 	m.addPassthroughProblems(results, chosen, root)
 }
 
-// keepOut reports a problem to the object chosen, which requests passthrough: TLS connections are not passed through,
-// because the object closed rejects all requests for the path "/". With passthrough, clients could reach a backend that
-// must not get their requests.
+// keepOut adds a problem to chosen, the object that requests passthrough: TLS connections are not passed through,
+// because another object (the parameter closed) or chosen itself rejects all requests for the path "/". With
+// passthrough, clients could reach a backend that must not get their requests.
 func (m *mergeState) keepOut(chosen, closed *Contribution, status string) {
 	who, why := "this Ingress", "See its other problems"
 	if chosen != closed {
@@ -66,8 +66,8 @@ func (m *mergeState) keepOut(chosen, closed *Contribution, status string) {
 	})
 }
 
-// The method closes returns the object because of which all requests for the path "/" are rejected, and the status code
-// of the responses. If these requests are not rejected, it returns nil.
+// If the settings of an object make the host reject all requests for the path "/", the method closes returns this
+// object and the status code of the responses. Otherwise it returns nil.
 func (m *mergeState) closes(root claim) (by *Contribution, status string) {
 	auth := m.Host.ClientAuth
 	switch {

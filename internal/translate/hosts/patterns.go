@@ -13,8 +13,8 @@ import (
 
 // patterns holds the total sizes of the regular expressions in the paths of a host.
 type patterns struct {
-	// size is the total size of the owner's regular expressions. others is the total size for all other namespaces
-	// together.
+	// size is the total size of the regular expressions of the namespace that owns the host. others is the total size
+	// for all other namespaces together.
 	size, others int
 	// standIns contains the routes that return 503 for requests that a rejected path could match. It maps each route to
 	// the length of the rejected path, which determines the position of the route.

@@ -151,8 +151,8 @@ func (r *reading) notServed(o Options, reason report.Reason, field, message stri
 	}
 }
 
-// The method instead returns the advice for an Ingress whose class does not exist: which classes to use instead, or to
-// create the class.
+// This method returns the advice in the message for an Ingress whose class does not exist: use another class, or create
+// the class.
 func (r *reading) instead(o Options, name string) string {
 	const create, most = "create it", 5
 	all := r.classes(o, "")

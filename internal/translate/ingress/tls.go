@@ -133,7 +133,7 @@ func (r *reading) issuer(e *tlsEntry) {
 	}
 }
 
-// The function without handles an entry e of spec.tls whose secretName is missing, or whose Secret does not exist. The
+// The method without handles an entry e of spec.tls whose secretName is missing, or whose Secret does not exist. The
 // parameter all contains all entries of spec.tls.
 func (r *reading) without(e *tlsEntry, all []*tlsEntry) {
 	if e.secret.IsZero() {

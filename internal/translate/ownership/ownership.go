@@ -97,8 +97,8 @@ func (p *Policy) Serves(host string, owner Owner, namespace string) bool {
 	return owner.Is(namespace) || !p.Exclusive && p.Admits(host, namespace)
 }
 
-// Solves reports whether a namespace may serve a path on hosts of other namespaces, because the path is for HTTP-01
-// challenges and the namespace is in p.Solvers.
+// Solves reports whether a namespace may serve a path on hosts that other namespaces own. It may if the path is for
+// HTTP-01 challenges and p.Solvers contains the namespace.
 func (p *Policy) Solves(namespace string, path ir.PathMatch) bool {
 	below := path.Path == Challenges || strings.HasPrefix(path.Path, Challenges+"/")
 	return below && path.Type != ir.MatchRegex && settings.MatchNamespace(p.Solvers, namespace)
