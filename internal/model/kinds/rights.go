@@ -106,8 +106,8 @@ func rights() []right {
 	)
 }
 
-// reading returns RBAC rules with the given verbs: one rule for each API group, in the order of All. For each kind, the
-// function resource returns the resource name to include in the rule of its API group, or false to leave the kind out.
+// reading returns RBAC rules with the given verbs: one rule for each API group, in the order of All. The callback
+// resource returns the name of a kind's resource, such as "ingresses", or false if no rule must contain it.
 func reading(at place, part string, verbs []string, resource func(Kind) (name string, ok bool)) []right {
 	var all []right
 	for _, k := range All {

@@ -164,8 +164,9 @@ func runeAt(text string, at int) (rune, int) {
 	return utf8.DecodeRuneInString(text[at:])
 }
 
-// step advances all threads by one character and reports whether one of them has matched. The threads after the match
-// are dropped, because the first alternative takes precedence.
+// step reads one character. It advances all threads, which are the alternatives that can still match, and reports
+// whether one of them has matched. The threads after the match are dropped, because the first alternative takes
+// precedence.
 func (s *search) step(p *syntax.Prog, here rune, next context, left *int) bool {
 	for _, pc := range s.now.dense {
 		i := &p.Inst[pc]

@@ -18,8 +18,8 @@ type Pool[T any] struct {
 	name string
 	// create initializes a zero value. clean prepares a released value for its next owner. Both may be nil.
 	create, clean func(*T)
-	// poison overwrites a released value. intact reports whether a released value is unchanged since then. Both are
-	// called only if Checking is true, and may be nil.
+	// poison overwrites a released value. intact reports whether a value has not been modified since its release. Both
+	// are called only if Checking is true, and may be nil.
 	poison func(*T)
 	intact func(*T) bool
 	// single is set if released values are not reused.

@@ -1,5 +1,5 @@
-// Package references records which parts of the configuration refer to which Secrets, and keeps a value for each of
-// these Secrets.
+// Package references records which parts of the configuration refer to which Secrets. For each of these Secrets it
+// keeps a value, such as the parsed contents of the Secret.
 package references
 
 import (
@@ -59,8 +59,8 @@ func Of[R any](d *document.Delta, host func(user string, h *document.Host) []R) 
 	return all
 }
 
-// Book holds a value for each Secret that the configuration refers to. Find and Get are safe for concurrent use; all
-// other methods must be called from a single goroutine.
+// Book holds a value, such as the parsed contents, for each Secret that the configuration refers to. Find and Get are
+// safe for concurrent use; all other methods must be called from a single goroutine.
 type Book[K Key[K], N comparable, V any] struct {
 	create func(K) V
 	// mu guards entries, because Find may run concurrently with the other methods.

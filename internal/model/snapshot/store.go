@@ -151,8 +151,8 @@ func (s *Store) table(object kinds.Object) *table {
 	return s.tables[row.Name]
 }
 
-// The method record lists an object as changed, under the name of its owner if the kind has owners. It does nothing if
-// object is nil.
+// The method record lists an object as changed. An object of a kind with an owner is listed under the name of its
+// owner: an EndpointSlice under the name of its Service. It does nothing if object is nil.
 func (s *Store) record(t *table, object kinds.Object) {
 	if object == nil {
 		return

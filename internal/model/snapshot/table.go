@@ -38,7 +38,8 @@ func all[T kinds.Object](t *tree) iter.Seq[T] {
 	}
 }
 
-// OwnedBy yields the objects of one owner, in the order of their names. The kind must have an Owner function.
+// OwnedBy yields the objects of one owner, such as the EndpointSlices of a Service, in the order of their names. The
+// kind must have an Owner function.
 func (o Objects[T]) OwnedBy(namespace, owner string) iter.Seq[T] {
 	prefix := key(namespace, owner) + separator
 	return func(yield func(T) bool) {
