@@ -12,13 +12,13 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/ingress"
 )
 
-// names tracks which aliases hosts request, and which host gets each alias.
+// names tracks which aliases Ingresses request for their hosts, and which host gets each alias.
 type names struct {
 	// The field wanted maps each alias to the hosts that request the alias. The field given maps each alias to the host
 	// that gets it, as decided by hosts.Naming.Resolve.
 	wanted map[string]set[string]
 	given  map[string]*hosts.Named
-	// touched contains the aliases for which Resolve must be called again.
+	// touched contains the aliases for which Resolve must be called again, because another host may now get the alias.
 	touched set[string]
 }
 
@@ -91,9 +91,9 @@ func (n *names) around(c *change) {
 	}
 }
 
-// giveNames calls Resolve again for the aliases in t.names.touched. All changed hosts must have been merged before. If
-// an alias now belongs to another namespace and a host has the same name as the alias, this host is merged again,
-// because its certificate depends on the namespace.
+// giveNames determines again which host gets each of the aliases in t.names.touched. All changed hosts must have been
+// merged before. If an alias now belongs to another namespace and a host has the same name as the alias, this host is
+// merged again, because its certificate depends on the namespace.
 func (t *Translator) giveNames(c *change) {
 	t.names.around(c)
 	naming := &hosts.Naming{

@@ -11,10 +11,10 @@ import (
 // portCertificates maps hosts to the certificates that TCP ports with TLS need from issuers.
 type portCertificates map[string]*ir.Certificate
 
-// portCertificates returns the certificates that routes need from issuers, the problems with these certificates, and
-// the routes that must stay closed because another namespace owns their host. If several routes need a certificate for
-// the same host, the first route requests it. If an Ingress of the same namespace provides a certificate for the host,
-// no certificate is requested.
+// portCertificates returns the certificates that the TCP ports in routes need from issuers, and the problems with these
+// certificates. refused contains the routes that must stay closed, because another namespace owns their host. If
+// several routes need a certificate for the same host, the first route requests it. If an Ingress of the same namespace
+// provides a certificate for the host, no certificate is requested.
 func (t *Translator) portCertificates(routes []*ir.StreamRoute) (
 	all portCertificates, problems map[ir.Ref][]report.Problem, refused set[*ir.StreamRoute],
 ) {

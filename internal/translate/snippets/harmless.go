@@ -69,7 +69,8 @@ func forwardedHeader(args []string) bool {
 	return strings.HasPrefix(name, "x-forwarded-")
 }
 
-// instead is a map from directives to advice on how to replace them.
+// The map instead contains the advice for messages: it maps the name of a directive to the setting that users should
+// use in place of it.
 var instead = map[string]string{
 	"allow":                "use the annotation allowlist-source-range",
 	"deny":                 "use the annotation denylist-source-range or allowlist-source-range",
