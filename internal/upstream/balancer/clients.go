@@ -75,9 +75,9 @@ func (c *clients) put(address string, e *Endpoint, now int64, timeout time.Durat
 	s.byAddress[address] = s.recent.PushFront(&client{address: address, endpoint: e, last: now})
 }
 
-// makeRoom makes room for one new client. It removes up to two clients whose timeout has passed, so that expired
-// clients are removed faster than new ones are added. If the shard is still full, it removes the client that has sent
-// no request for the longest time.
+// makeRoom is called before a client is added to s, which holds a part of a backend's clients. It removes up to two
+// clients whose timeout has passed, so that expired clients are removed faster than new ones are added. If s is still
+// full, it removes the client that has sent no request for the longest time.
 func (s *clientShard) makeRoom(now int64, timeout time.Duration) {
 	for range 2 {
 		oldest := s.recent.Back()

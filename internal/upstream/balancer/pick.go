@@ -157,8 +157,8 @@ func (p *pick) once() *Endpoint {
 	return p.inTurn()
 }
 
-// The method may reports whether the request may be sent to the endpoint e: e is not ejected or unhealthy, and the
-// request has not already failed there.
+// The result of the method may is true if the request can be sent to the endpoint e: e is neither ejected nor
+// unhealthy, and the request has not already failed there.
 func (p *pick) may(e *Endpoint) bool {
 	return (!p.health || !e.out()) && (len(p.tried) == 0 || !slices.Contains(p.tried, e))
 }

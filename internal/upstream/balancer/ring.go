@@ -18,7 +18,8 @@ const pointsPerEndpoint = 160
 // point contains no pointer: the garbage collector does not have to scan the points.
 type ring struct {
 	points []point
-	// slots holds the endpoints. A point refers to its endpoint by the index in slots. Unused elements are nil.
+	// slots holds the endpoints on the ring. A point refers to its endpoint by the index in slots. Unused elements of
+	// slots are nil.
 	slots []*Endpoint
 }
 

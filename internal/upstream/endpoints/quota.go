@@ -21,8 +21,8 @@ type quota struct {
 	has, left map[string]int
 }
 
-// admit returns the first endpoints of list, as many as the quota of the backend's namespace allows, and counts them.
-// The caller must hold t.setting.
+// admit returns the start of list: as many endpoints as the quota of the backend's namespace still allows. It counts
+// them towards the quota. The caller must hold t.setting.
 func (t *Table) admit(id string, list []ir.Endpoint) []ir.Endpoint {
 	t.withdraw(id)
 	if len(list) == 0 {

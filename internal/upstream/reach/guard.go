@@ -73,8 +73,8 @@ type port struct {
 type Guard struct {
 	policy atomic.Pointer[Policy]
 	own    atomic.Pointer[listened]
-	// public contains the addresses in own at which this process serves clients. clients holds the IDs of the backends
-	// whose endpoints may have these addresses.
+	// public contains only the addresses at which this process serves clients, and own contains all addresses on which
+	// it listens. clients holds the IDs of the backends whose endpoints may have the addresses in public.
 	public  atomic.Pointer[listened]
 	clients sync.Map
 	// names holds the IDs of the backends whose endpoints come from a DNS name.
@@ -135,7 +135,7 @@ func (l listened) add(of Listening) {
 
 // AllowOwnAddresses allows the backend with the given ID to have the addresses at which this process serves clients. It
 // is used for external authentication: as with ingress-nginx, the authentication service may be reached through this
-// controller. Endless loops of such requests are prevented elsewhere.
+// controller. The caller must prevent endless loops of such requests.
 func (g *Guard) AllowOwnAddresses(id string) { g.clients.Store(id, nil) }
 
 // SetName sets whether the endpoints of a backend come from a DNS name.

@@ -57,7 +57,7 @@ func (f *Forwarder) Drain() bool {
 // Closed returns a channel that is closed after the socket was closed.
 func (f *Forwarder) Closed() <-chan struct{} { return f.closed }
 
-// The function enter asks the loop of Run to switch to the phase p. It is safe for concurrent use.
+// The method enter asks the loop of Run to switch to the phase p. It is safe for concurrent use.
 func (f *Forwarder) enter(p phase) {
 	f.requested.Store(int32(p))
 	f.wake()
