@@ -21,7 +21,7 @@ type Live struct {
 	Backends map[string]*Backend `json:"backends,omitempty"`
 	// Ports maps names such as "tcp/5432" to TCP and UDP ports.
 	Ports map[string]*Port `json:"ports,omitempty"`
-	// Certificates maps host names to TLS certificates. The key "" stands for the default certificate. An entry only
+	// Certificates maps host names to TLS certificates. The key "" stands for the default certificate. Each value only
 	// refers to a Secret or an issuer, so the configuration never contains private keys.
 	Certificates map[string]*ir.Certificate `json:"certificates,omitempty"`
 	// ListenerGroups maps names to groups of listeners on additional ports. Each group has its own virtual hosts.

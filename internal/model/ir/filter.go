@@ -19,8 +19,9 @@ type Filter interface {
 type URLRewrite struct {
 	// Target replaces the whole path. It may contain $1 to $9, the capture groups of the route's regular expression.
 	Target string `json:"target,omitempty"`
-	// Prefix replaces the part of the path that matches a route of type MatchPrefix. For example, with "/bar" and the
-	// matched prefix "/foo", "/foo/x" becomes "/bar/x". It begins with a slash. "/" removes the matched part.
+	// Prefix replaces the part of the path that matches a route of type MatchPrefix. Prefix begins with a slash. For
+	// example, if Prefix is "/bar" and the route has the prefix "/foo", the path "/foo/x" becomes "/bar/x". If Prefix
+	// is "/", the matched part is removed.
 	Prefix string `json:"prefix,omitempty"`
 	// Host is the Host header for the backend. If it is empty, the host of the request is sent.
 	Host string `json:"host,omitempty"`
@@ -120,8 +121,8 @@ var (
 )
 
 // CORS adds the header fields that allow scripts from other origins to read responses in browsers, and responds to
-// OPTIONS requests with 204. Origins lists the allowed origins in lower case. An entry is "*" for any origin, or has
-// the form of the Origin header; the first label of its host may be "*".
+// OPTIONS requests with 204. Origins lists the allowed origins in lower case, in the form of the Origin header. The
+// first label of a host may be "*". The string "*" allows every origin.
 type CORS struct {
 	Origins []string `json:"origins"`
 	// Methods, Headers and Expose are the values of the header fields Access-Control-Allow-Methods,

@@ -152,7 +152,7 @@ func (s *Store) table(object kinds.Object) *table {
 }
 
 // The method record lists an object as changed. An object of a kind with an owner is listed under the name of its
-// owner: an EndpointSlice under the name of its Service. It does nothing if object is nil.
+// owner: an EndpointSlice under the name of its Service. If object is nil, record does nothing.
 func (s *Store) record(t *table, object kinds.Object) {
 	if object == nil {
 		return
