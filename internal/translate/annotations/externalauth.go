@@ -208,8 +208,8 @@ type externalAuth struct {
 func GlobalAuth(name string) *Annotation {
 	row := *Table.Find(name)
 	own := row
-	// global calls the function do while Asked.Auth and Asked.GlobalAuth are swapped. The functions of the annotation
-	// only access Asked.Auth, so inside of do, they read and change the settings of Asked.GlobalAuth.
+	// The function global calls do while the fields Asked.Auth and Asked.GlobalAuth are swapped. The functions of the
+	// annotation access only Asked.Auth. If do calls them, they access the settings of Asked.GlobalAuth instead.
 	global := func(s *Settings, do func()) {
 		s.Asked.Auth, s.Asked.GlobalAuth = s.Asked.GlobalAuth, s.Asked.Auth
 		do()

@@ -77,9 +77,9 @@ func (m *mergeState) certificate(r *Contribution, c *ir.Certificate) {
 	}
 }
 
-// reportForeignEntry is called for an entry of spec.tls if its object may not configure the certificate of the host. It
-// reports that the entry has no effect. An entry for a wildcard is an exception: its certificate is used for the hosts
-// below the wildcard that belong to the namespace of the entry.
+// reportForeignEntry reports that an entry of spec.tls has no effect, because its Ingress may not configure the
+// certificate of the host. There is one exception: if the host is a wildcard, the certificate is used for the hosts
+// below the wildcard that belong to the namespace of the Ingress.
 func (m *mergeState) reportForeignEntry(r *Contribution, c *ir.Certificate) {
 	p := report.Problem{Severity: report.Warning, Reason: report.HostConflict, Field: "spec.tls"}
 	switch {
@@ -103,8 +103,8 @@ func (m *mergeState) reportForeignEntry(r *Contribution, c *ir.Certificate) {
 	m.problem(r, p)
 }
 
-// noRule returns the message for a host in spec.tls for which the namespace has no rule. The certificate is not used
-// for such a host, as in ingress-nginx.
+// noRule returns the message for a host in spec.tls for which no Ingress in the same namespace has a rule. As in
+// ingress-nginx, the certificate is not used for such a host.
 func noRule(r *Contribution, c *ir.Certificate) string {
 	if c.Automated {
 		return fmt.Sprintf(

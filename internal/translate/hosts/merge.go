@@ -236,9 +236,9 @@ func (m *mergeState) key(r *Contribution, match ir.PathMatch) ir.PathMatch {
 	return match
 }
 
-// conflict adds a warning to r that its path p is not served, because the path winner takes precedence. A default
-// backend usually gets no warning, because it is normal that other paths take precedence over it. It gets a warning
-// only if winner is another default backend, or if r has no rules and therefore serves no requests at all.
+// conflict adds a warning to r that its path p is not served, because the path winner takes precedence. If p is a
+// default backend, there is usually no warning, because it is normal that other paths take precedence over it. There is
+// a warning only if winner is another default backend, or if r has no rules and therefore serves no requests at all.
 func (m *mergeState) conflict(r *Contribution, p *Path, winner claim) {
 	if p.Last && (winner.path.Backend.ID == p.Backend.ID || !winner.path.Last && p != r.Fallback) {
 		return

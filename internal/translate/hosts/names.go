@@ -136,8 +136,8 @@ type Named struct {
 }
 
 // Resolve decides which of the hosts in wants gets name as an alias. If an Ingress has a rule for name, name does not
-// become an alias. Aliases do not make a namespace the owner of a name. So an alias is also rejected if the requests
-// for it belong to another namespace, for example because the other namespace owns a wildcard that covers the alias.
+// become an alias. An alias does not make a namespace the owner of the name. So an alias is also rejected if another
+// namespace gets the requests for the name, for example because it owns a wildcard that covers the name.
 func (s *Naming) Resolve(name string, wants []Name) *Named {
 	slices.SortFunc(wants, func(a, b Name) int {
 		return cmp.Or(snapshot.Older(a.By, b.By), cmp.Compare(b.Status, a.Status), cmp.Compare(a.Of, b.Of))

@@ -63,8 +63,8 @@ func (m *mergeState) byText(a, b *ir.Route) int {
 
 // The function among inserts the routes of one more namespace (more) into the sorted routes of other namespaces (all),
 // and returns the result. Both lists keep their order. A route is inserted after all routes that have at least as many
-// literal characters (see the function literal). Therefore, a regular expression takes requests from a path of another
-// namespace only if it has more literal characters than the path, even if the expression is longer.
+// literal characters (see the function literal). Therefore, a regular expression takes precedence over a path of
+// another namespace only if its literal prefix is longer than the path.
 func among(all, more []*ir.Route) []*ir.Route {
 	says := make([]int, len(all))
 	for i, r := range all {

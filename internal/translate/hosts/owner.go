@@ -138,7 +138,7 @@ func (m *mergeState) ownerFor(r *Contribution) string {
 }
 
 // addOwnerProblems reports that several namespaces have rules for the host. Objects of other namespaces get a problem
-// that mentions the owner, and the owner's oldest object gets a problem that lists those objects.
+// that names the owner of the host. The oldest object of the owner gets a problem that lists these objects.
 func (m *mergeState) addOwnerProblems() {
 	var served, refused []string
 	for _, r := range m.results {

@@ -105,8 +105,8 @@ func (m *mergeState) mayPass(r *Contribution) bool {
 	return false
 }
 
-// root returns the owner's path "/" on the host, or the zero value if the owner has no such path. A path of another
-// namespace is never returned, because connections must not be passed through to its backend.
+// root returns the path "/" of the namespace that owns the host, or the zero value if this namespace has no such path.
+// A path of another namespace is never returned, because connections must not be passed through to its backend.
 func (m *mergeState) root(chosen *Contribution) claim {
 	for _, kind := range []ir.MatchType{ir.MatchPrefix, ir.MatchExact} {
 		c, ok := m.taken[m.key(chosen, ir.PathMatch{Type: kind, Path: "/"})]

@@ -52,8 +52,8 @@ func (m *mergeState) readPattern(r *Contribution, p *Path) (int, bool) {
 }
 
 // takePattern adds the size of the path p to the total size for the host. It returns false if the total size would
-// exceed the limit. takePattern must be called for paths of older objects first. Paths of other namespaces do not count
-// towards the limit for the owner of the host.
+// exceed the limit. takePattern must be called for paths of older objects first. The limit for the namespace that owns
+// the host does not include paths of other namespaces.
 func (m *mergeState) takePattern(r *Contribution, p *Path, size int) bool {
 	sum, of := m.patterns.size+size, &m.patterns.size
 	if !m.Owner.Is(r.namespace()) {

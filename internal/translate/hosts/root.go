@@ -9,8 +9,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 )
 
-// appRoot adds a route that matches exactly "/" before all other routes, if an Ingress in the owner's namespace has the
-// annotation app-root. If several Ingresses have this annotation, the oldest Ingress wins.
+// appRoot adds a route that matches exactly "/" before all other routes, if an Ingress in the namespace that owns the
+// host has the annotation app-root. If several Ingresses have this annotation, the oldest Ingress wins.
 func (m *mergeState) appRoot() {
 	host := m.Host.Host
 	var chosen *Contribution

@@ -52,8 +52,8 @@ func (r *reading) selected() bool {
 
 // The method ours reports whether this controller has to serve the Ingress. If the Ingress has both
 // spec.ingressClassName and the annotation kubernetes.io/ingress.class, the field takes precedence. The Kubernetes
-// documentation says the opposite, but ingress-nginx does the same, and a cluster that migrates from it must serve the
-// same Ingresses as before. Such an Ingress gets a warning. Only old Ingresses can have both, because the API server
+// documentation says the opposite, but ingress-nginx also prefers the field, and this controller must serve the same
+// Ingresses as ingress-nginx. Such an Ingress gets a warning. Only old Ingresses can have both, because the API server
 // rejects new ones.
 func (r *reading) ours(o Options) bool {
 	// Any IngressClass can decide whether the Ingress is served, so the Ingress depends on all IngressClasses.

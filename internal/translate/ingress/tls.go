@@ -24,8 +24,8 @@ type tlsEntry struct {
 	secret ir.Name
 	exists bool
 	denied bool
-	// hosts are the hosts of the entry. If the entry lists none, they are the hosts of all rules. The empty host is not
-	// included.
+	// hosts are the hosts of the entry. If the entry lists no hosts, they are the hosts of all rules. The empty host is
+	// not included.
 	hosts []string
 	field string
 }

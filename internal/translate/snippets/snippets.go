@@ -78,7 +78,8 @@ func Parse(text string) (parsed []Directive, err error) {
 	return parsed, nil
 }
 
-// theFile is the file name that is passed to the parser. The parser only uses it in errors, and plain removes it.
+// theFile is the file name that is passed to the parser. The parser only uses this name in errors, and the function
+// plain removes it from them.
 const theFile = "snippet"
 
 // plain removes the file name from an error of the parser.

@@ -49,8 +49,8 @@ var (
 	}
 )
 
-// Settings.cap reduces settings to the maximum values in o.Most, and returns a warning for each reduced setting. Only
-// settings from annotations are reduced, and not those settings that come from the ConfigMap.
+// Settings.cap reduces settings to the maximum values in o.Most, and returns a warning for each reduced setting.
+// Settings from the ConfigMap are not reduced.
 func (s *Settings) cap(o *Options) (problems []report.Problem) {
 	warn := func(row *Annotation, asked, most, option string) {
 		problems = append(problems, report.Problem{
