@@ -177,8 +177,8 @@ func (b *Backend) retire(old []*Endpoint, now int64) {
 	}
 }
 
-// finder finds the current endpoint for each address of a new list. If the current and the new list are both sorted, as
-// lists from EndpointSlices are, it needs no map.
+// finder finds the current endpoint for each address of a new list. If both lists of endpoints, the current and the new
+// one, are sorted, finder needs no map. Lists from EndpointSlices are sorted.
 type finder struct {
 	sorted    []*Endpoint
 	byAddress map[string]*Endpoint

@@ -185,7 +185,7 @@ func (p *pick) ripe(e *Endpoint) bool {
 }
 
 // inTurn chooses an endpoint by round robin. It increments the counter for each endpoint that it skips; otherwise the
-// endpoint that follows a skipped endpoint would get the requests of both.
+// endpoint after a skipped endpoint would also get the requests of the skipped endpoint.
 func (p *pick) inTurn() *Endpoint {
 	list, turn := p.state.endpoints, uint64(0)
 	for range len(list) + draws {

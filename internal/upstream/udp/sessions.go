@@ -35,7 +35,7 @@ type session struct {
 	key key
 	// share is the budget from which the file descriptor of the session was taken.
 	share *budget.Share
-	// backend is the backend from which choice, the current endpoint, was chosen. Both fields are valid only while
+	// choice is the current endpoint, and backend is the backend of this endpoint. Both fields are valid only while
 	// upstream, the socket to the endpoint, is open.
 	backend *balancer.Backend
 	// tried is the backend from which an endpoint was last requested for the session, or nil. It is set even if there
