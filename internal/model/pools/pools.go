@@ -98,7 +98,7 @@ type Handle[T any] struct {
 	item *item[T]
 }
 
-// noCopy makes go vet report copies.
+// noCopy makes go vet report copies of the struct that contains it.
 type noCopy struct{}
 
 // Lock does nothing.

@@ -22,7 +22,7 @@ type ParentRef struct {
 	Port        int32  `json:"port,omitempty"`
 }
 
-// Condition is one condition of an object that is attached to a parent.
+// Condition is one condition of an object that is attached to a parent, such as a route of a Gateway.
 type Condition struct {
 	// Type is a condition type of Gateway API: Accepted, ResolvedRefs, Programmed and others.
 	Type   string          `json:"type"`

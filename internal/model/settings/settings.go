@@ -51,7 +51,7 @@ const (
 // AccessLogOff is the value of Config.AccessLog that disables the access log.
 const AccessLogOff = "off"
 
-// SnippetsIgnore is the value of Config.Snippets that serves Ingresses without their snippets.
+// SnippetsIgnore is the value of Config.Snippets with which Ingresses are served without their snippets.
 const SnippetsIgnore = "ignore"
 
 // HTTP3Off is the value of Config.HTTP3 that disables HTTP/3.
@@ -66,7 +66,7 @@ const (
 // ElectionOff is the value of Config.Election that disables leader election.
 const ElectionOff = "off"
 
-// StatusOff is the value of Config.Status that disables writing addresses to the status.
+// StatusOff is the value of Config.Status with which no addresses are written to the status of Ingresses.
 const StatusOff = "off"
 
 // AutoHTTPSAll and AutoHTTPSOff are the values of Config.AutoHTTPS.
