@@ -332,7 +332,7 @@ func (t *Translator) countBackend(c *change, b *ir.Backend, n int) {
 	}
 }
 
-// Options are the inputs of a translation, in addition to the objects.
+// Options are the inputs of a translation, in addition to the Kubernetes objects.
 type Options struct {
 	Ingress ingress.Options
 	Streams streams.Options

@@ -21,7 +21,8 @@ type user struct {
 	ingress *ingress.Result
 }
 
-// The ranks of users. beforeAll is only used as the starting point of a search; no user has this rank.
+// The ranks of Ingresses that use the same backend; the lowest rank takes precedence. beforeAll is only used as the
+// starting point of a search; no Ingress has this rank.
 const (
 	beforeAll = iota
 	asksForBalancing

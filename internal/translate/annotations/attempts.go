@@ -86,7 +86,7 @@ var conditions = []ir.RetryOn{
 	ir.RetryOn403, ir.RetryOn404, ir.RetryOn429, ir.RetryNonIdempotent,
 }
 
-// off disables retries, even if proxy-next-upstream lists other conditions as well.
+// The value off of proxy-next-upstream disables retries, even if the annotation lists other conditions as well.
 const off = "off"
 
 func conditionNames() []string {

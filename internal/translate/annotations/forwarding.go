@@ -179,7 +179,7 @@ func readHost(value string) (string, error) {
 	return readTemplate(hostChars, maxPathBytes)(value)
 }
 
-// buffered is used in warnings about nginx's buffer sizes. It explains why they have no effect.
+// buffered is used in warnings about settings for nginx's buffer sizes. It explains why these settings have no effect.
 const buffered = "buffers grow as needed, and no response is too large for them"
 
 // The annotations that tune nginx and have no effect here. They cause no warning, because nothing needs to be fixed.

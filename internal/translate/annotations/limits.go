@@ -122,7 +122,7 @@ var (
 	}
 )
 
-// limits holds the values of the annotations and ConfigMap keys for limits.
+// limits holds the values of the annotations and ConfigMap keys that limit the requests and connections of each client.
 type limits struct {
 	PerSecond, PerMinute, Connections, Multiplier int
 	// Exempt and Listed are the networks in limit-allowlist and limit-whitelist, respectively. NoExemption is true if

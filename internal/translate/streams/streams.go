@@ -18,7 +18,7 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/backends"
 )
 
-// Options are the inputs of a translation, in addition to the objects.
+// Options are the inputs of a translation, in addition to the Kubernetes objects.
 type Options struct {
 	// TCP and UDP are the names of the ConfigMaps that define ports. The zero value means that there is no ConfigMap.
 	TCP, UDP ir.Name
