@@ -249,7 +249,8 @@ func (c *Checker) probeAll(ctx context.Context, b Backend, r *round) {
 	for address := range known {
 		if !there[address] {
 			delete(known, address)
-			// Forget the result: if the address is added again, it is checked like a new endpoint.
+			// The endpoint was removed, so forget its result: if the address is added again, it is checked like a new
+			// endpoint.
 			b.SetHealthy(address, true)
 		}
 	}

@@ -60,7 +60,8 @@ func (c *client) lookup(ctx context.Context, host string) (lookupResult, error) 
 				result = err
 			}
 		default:
-			// Do not try the next name of the search list: it may belong to another host.
+			// The query failed, so it is unknown whether this name exists. Do not try the next name of the search list,
+			// which may belong to another host.
 			return lookupResult{}, err
 		}
 	}

@@ -19,7 +19,8 @@ const (
 // DNS clients wait this long for a response.
 const drainIdle = 5 * time.Second
 
-// finished switches to the phase that another goroutine has requested. It returns true if the loop of Run must end.
+// finished switches to the phase of the shutdown that another goroutine has requested. It returns true if the loop of
+// Run must end.
 func (f *Forwarder) finished() bool {
 	if f.phase = phase(f.requested.Load()); f.phase == draining {
 		select {
@@ -54,10 +55,10 @@ func (f *Forwarder) Drain() bool {
 	}
 }
 
-// Closed returns a channel that is closed after the socket was closed.
+// Closed returns a channel that is closed after the socket of the port was closed.
 func (f *Forwarder) Closed() <-chan struct{} { return f.closed }
 
-// The method enter asks the loop of Run to switch to the phase p. It is safe for concurrent use.
+// The method enter asks the loop of Run to switch to the phase p of the shutdown. It is safe for concurrent use.
 func (f *Forwarder) enter(p phase) {
 	f.requested.Store(int32(p))
 	f.wake()

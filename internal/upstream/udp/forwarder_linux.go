@@ -495,7 +495,7 @@ func (f *Forwarder) reportEnd(s *session) {
 	f.settings.Ended(e)
 }
 
-// sweep ends all sessions that have been idle for too long. It also sets the time of the next call.
+// sweep ends all sessions that have been idle for too long. It also sets the time of the next call of sweep.
 func (f *Forwarder) sweep() {
 	idle := f.current().IdleTimeout
 	if f.phase == draining {

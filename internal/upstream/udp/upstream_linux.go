@@ -15,7 +15,7 @@ import (
 // open.
 type upstreamConn struct {
 	socket int
-	// local is the socket's own address. It is in the set to which the field known points, until the socket is closed.
+	// local is the socket's own address. The set known contains this address until the socket is closed.
 	local netip.AddrPort
 	known *loops.Sockets
 }
