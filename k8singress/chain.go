@@ -59,7 +59,7 @@ func (c *Chain) Provision(ctx caddy.Context) error {
 	}
 	live.RecordConfig(ctx, raw)
 	if c.grouped = bytes.Contains(raw, []byte(`"group"`)); c.grouped {
-		if c.err = caddyinternals.CheckRouteGroups(); c.err != nil {
+		if c.err = caddyinternals.CheckRouteGroups(ctx); c.err != nil {
 			ctx.Logger().Warn("a chain with groups of routes (handle in the Caddyfile) needs the tested version of "+
 				"Caddy: requests get 503", zap.String("chain", c.Name), zap.Error(c.err))
 		}

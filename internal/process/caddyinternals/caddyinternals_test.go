@@ -226,7 +226,7 @@ func TestRouteGroups(t *testing.T) {
 	lookAt(t,
 		"modules/caddyhttp/routes.go: whether wrapRoute looks for a map[string]struct{} under routeGroupCtxKey; "+
 			"without it requests for chains with groups get 503")
-	if err := CheckRouteGroups(); err != nil {
+	if err := CheckRouteGroups(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	ran := 0
@@ -257,7 +257,7 @@ func TestRouteGroupsOfAnotherCaddy(t *testing.T) {
 	key := groupsKey
 	t.Cleanup(func() { groupsKey = key })
 	groupsKey = "another"
-	if err := CheckRouteGroups(); err == nil {
+	if err := CheckRouteGroups(t.Context()); err == nil {
 		t.Error("there is no error")
 	}
 }

@@ -26,14 +26,14 @@ func WithRouteGroups(ctx context.Context) context.Context {
 // CheckRouteGroups returns an error if Caddy does not use the map that WithRouteGroups creates. In that case, lists of
 // routes with groups must not be used, because Caddy might skip some of their routes, such as a route that asks for a
 // password.
-func CheckRouteGroups() (err error) {
+func CheckRouteGroups(ctx context.Context) (err error) {
 	// If Caddy expects the groups under another context key, it finds no map there and panics.
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("caddy keeps the route groups of a request elsewhere: %v", p)
 		}
 	}()
-	ctx := WithRouteGroups(context.Background())
+	ctx = WithRouteGroups(ctx)
 	routes := caddyhttp.RouteList{{Group: "group0"}}
 	end := caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return nil })
 	if err := routes.Compile(end).ServeHTTP(nil, new(http.Request).WithContext(ctx)); err != nil {
