@@ -10,9 +10,9 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// answerNetHTTP handles a request that net/http or http3 has read. It calls Answer or AnswerOnListener instead of the
-// Caddy server, and applies the time limits for clients that stop sending or receiving data. If the request arrived at
-// an address that Front.Open has opened, port is the port of that address, otherwise 0.
+// answerNetHTTP handles a request that net/http or http3 has read. It passes the request to the function that
+// s.answerAt returns, and applies the time limits for clients that stop sending or receiving data. port is the port of
+// the address at which the request arrived if Front.Open has opened that address, otherwise 0.
 func (s *Binding) answerNetHTTP(w http.ResponseWriter, r *http.Request, l *limits.Limits, port uint16) {
 	ctrl, begin := http.NewResponseController(w), time.Now()
 	request := message.Request{Names: l.Names}
@@ -46,9 +46,9 @@ func (s *Binding) answerNetHTTP(w http.ResponseWriter, r *http.Request, l *limit
 	}
 }
 
-// readDeadlines passes read deadlines on to the reader of the request body. That reader sets its own deadline before
-// each read. If it did not know the deadline that EndBody sets to interrupt reading, it would replace that deadline,
-// and a read that starts just after EndBody would wait for the client.
+// readDeadlines is a ResponseWriter that passes read deadlines to the reader of the request body. The reader sets a new
+// deadline before each read. It must know the deadline with which EndBody interrupts reading: otherwise a read that
+// starts just after EndBody would replace this deadline and wait for the client.
 type readDeadlines struct {
 	caddyhttp.ResponseWriterWrapper
 	body *caddyhttp.IdleTimeoutReader

@@ -20,20 +20,22 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// ErrTaken is returned by Divert if other code has taken over the connection. The front then neither serves nor closes
-// it.
+// ErrTaken is returned by Divert if other code has taken over the connection. This package then neither serves nor
+// closes the connection.
 var ErrTaken = errors.New("other code has taken over the connection")
 
 // Divert inspects a connection before its TLS handshake. The TLS handshake must be complete by the time until. Divert
-// returns the connection to use for the handshake: conn itself, or a wrapper whose NetConn method returns conn. After
-// ErrTaken, the front no longer uses the connection. After any other error, the front closes it.
+// returns the connection to use for the handshake: conn itself, or a wrapper whose NetConn method returns conn. If
+// Divert returns ErrTaken, the front no longer uses the connection. If it returns any other error, the front closes the
+// connection.
 type Divert func(conn net.Conn, until time.Time) (net.Conn, error)
 
 // Answer handles a request.
 type Answer func(w message.Writer, r *message.Request)
 
-// Binding is a Caddy server of one loaded configuration. It also holds the settings and functions that the front uses
-// to serve the connections of this server. Each reload of Caddy creates new Bindings.
+// Binding connects a Caddy server of one loaded configuration to the Front of this process, which serves the
+// connections of this server. It holds the settings and functions that the Front uses for these connections. Each
+// reload of Caddy creates new Bindings.
 type Binding struct {
 	Context caddy.Context
 	Server  *caddyhttp.Server
@@ -70,21 +72,22 @@ type Binding struct {
 
 	front *Front
 	tls   *tls.Config
-	// limits are the current limits of requests from net/http and http3.
+	// limits are the current limits for requests that net/http or http3 has read.
 	limits currentLimits
-	// group is the Group of the server; it is nil until the server starts. open is the number of open listeners of the
-	// server. left is true once the server has been removed from group. group, open and left are guarded by Front.mu.
+	// group contains the server and the servers with the same name in other configurations. It is nil until the server
+	// starts. open is the number of open listeners of the server. left is true once the server has been removed from
+	// group. group, open and left are guarded by Front.mu.
 	group *Group
 	conns *connSet
 	open  int
 	left  bool
 }
 
-// Prepare makes the front listen on the server's TCP addresses in place of Caddy. It must be called while Caddy
-// provisions the server, and Forget must be called when Caddy cleans the server up. Prepare replaces the network of
-// these addresses, so that Caddy calls the front to open them. It does so only in the loaded server, not in the JSON
-// configuration: when Caddy adds redirects from HTTP to HTTPS, it looks for a server with the address ":80", and if it
-// found no such server, it would open that address itself.
+// Prepare makes the front listen on the TCP addresses of the server s.Server, in place of Caddy. It must be called
+// while Caddy provisions the server. Forget must be called when Caddy cleans the server up. Prepare changes the network
+// in the addresses, so that Caddy calls the front to open them. The JSON configuration keeps the original network.
+// Otherwise Caddy would find no server with the address ":80" when it adds redirects from HTTP to HTTPS, and would open
+// that address itself.
 func (f *Front) Prepare(s *Binding) {
 	s.front = f
 	for i, text := range s.Server.Listen {
@@ -129,7 +132,8 @@ func (s *Binding) Wrap(next net.Listener) net.Listener {
 
 var errNoTLS = errors.New("the server no longer uses TLS")
 
-// configForClient returns the TLS configuration that the server would use for a handshake, as changed by Handshake.
+// configForClient returns the TLS configuration for a handshake: the configuration of the Caddy server, as changed by
+// s.Handshake.
 func (s *Binding) configForClient(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	get := s.tls.GetConfigForClient
 	if get == nil {
@@ -145,7 +149,8 @@ func (s *Binding) configForClient(hello *tls.ClientHelloInfo) (*tls.Config, erro
 	return s.Handshake(hello, config), nil
 }
 
-// join adds the server to its group. The callers of join, leave and closed must hold the front's mutex.
+// join adds the server to the Group of the servers with its name. The callers of join, leave and closed must hold
+// Front.mu.
 func (s *Binding) join() {
 	if s.group != nil {
 		return
@@ -246,22 +251,22 @@ func (s *Binding) connConfig(at net.Addr, secure bool, protocols []string, port 
 	return m
 }
 
-// currentLimits holds the limits that are configured in a Caddy server, and the limits that result from them and from
-// the ConfigMap. It computes the latter once for each change of the ConfigMap.
+// currentLimits holds the limits in the configuration of a Caddy server. It also caches the resulting limits, in which
+// limits in the ConfigMap take precedence. They are computed once for each change of the ConfigMap.
 type currentLimits struct {
 	configured limits.Limits
-	// result is nil until the first call of the method for.
+	// result caches the resulting limits. It is nil until the first call of the method under.
 	result atomic.Pointer[adjustedLimits]
 }
 
-// adjustedLimits are the limits that result from the limits by, which come from the ConfigMap.
+// adjustedLimits are the limits of a Caddy server after the limits in the ConfigMap, by, have replaced some of them.
 type adjustedLimits struct {
 	by *ir.ClientConnections
 	limits.Limits
 }
 
-// under returns the current limits, given the limits in the ConfigMap that the Binding returns. The value that it
-// returns must not be modified.
+// under returns the current limits for connections of the server: each limit in the ConfigMap takes precedence over the
+// same limit in the server's configuration. The caller must not modify the result.
 func (l *currentLimits) under(s *Binding) *limits.Limits {
 	if s.ClientLimits == nil {
 		return &l.configured

@@ -14,7 +14,7 @@ import (
 
 // claim represents the use of an address by one configuration of Caddy, or by Front.Open. Caddy uses it as a
 // net.Listener, but its Accept never returns a connection. Instead, the socket of the address passes each connection to
-// the Group of its oldest claim.
+// the Group of the oldest claim for this address.
 type claim struct {
 	front *Front
 	// of is the server for which Caddy opens the address. If Front.Open has opened the address, live is true and of is
@@ -27,13 +27,13 @@ type claim struct {
 	uncount          func()
 	socket           *socket
 
-	// group is nil until Binding.Wrap or Front.Open has set how connections are served. It is guarded by the front's
-	// mutex.
+	// group contains the servers that handle the requests. It is nil until Binding.Wrap or Front.Open has set how
+	// connections are served. It is guarded by Front.mu.
 	group  *Group
 	conns  *connSet
 	config atomic.Pointer[connConfig]
 
-	// closed is true once the claim has been released. It is guarded by the front's mutex.
+	// closed is true once the claim has been released. It is guarded by Front.mu.
 	closed bool
 	done   chan struct{}
 }
@@ -50,7 +50,7 @@ func (c *claim) tryAddress(ctx context.Context) error {
 	}
 }
 
-// attach starts serving connections that arrive at the address of the claim. The caller must hold the front's mutex.
+// attach starts serving connections that arrive at the address of the claim. The caller must hold Front.mu.
 func (c *claim) attach(g *Group, k *connSet, m *connConfig) {
 	c.group, c.conns = g, k
 	c.conns.sources.Add(1)
@@ -58,7 +58,7 @@ func (c *claim) attach(g *Group, k *connSet, m *connConfig) {
 	c.socket.choose()
 }
 
-// serve serves an accepted connection. The caller must have called the method expect of c.conns for it.
+// serve serves an accepted connection. The caller must first call c.conns.expect, which counts the connection.
 func (c *claim) serve(conn net.Conn) {
 	m := c.config.Load()
 	if tcp, ok := conn.(*net.TCPConn); ok && m.alive != c.socket.alive {
@@ -85,7 +85,7 @@ func (c *claim) Close() error {
 	return nil
 }
 
-// release ends the claim. It may be called more than once. The caller must hold the front's mutex.
+// release removes the claim from its socket. It may be called more than once. The caller must hold Front.mu.
 func (c *claim) release() {
 	if c.closed {
 		return
@@ -101,8 +101,8 @@ func (c *claim) release() {
 		return
 	}
 	if socket := c.socket; socket.ending {
-		// The socket still accepts the connections in its accept queue, and this connSet serves them. Therefore count
-		// the socket as an open listener until it has ended.
+		// The socket still accepts the connections in its accept queue, which this connSet must serve. So sources
+		// counts the socket as an open listener until the socket is closed.
 		panics.Go("front/claim", func() {
 			<-socket.ended
 			c.conns.sources.Add(-1)

@@ -33,7 +33,7 @@ type connSet struct {
 	sources, conns, pending atomic.Int64
 	leaving                 atomic.Bool
 	ended                   chan struct{}
-	// quicSockets are the sockets that serve HTTP/3. They are guarded by the front's mutex.
+	// quicSockets are the sockets that serve HTTP/3. They are guarded by Front.mu.
 	quicSockets []*quicSocket
 
 	mu      sync.Mutex
@@ -52,7 +52,7 @@ func newConnSet(g *Group) *connSet {
 	}
 }
 
-// ServeHTTP passes the request to the server of the configuration that Caddy currently runs.
+// ServeHTTP handles a request that net/http has read, with the server of the configuration that Caddy currently runs.
 func (k *connSet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	binding := k.group.Binding()
 	current := binding.limits.under(binding)
@@ -64,8 +64,8 @@ func (k *connSet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t.answer(w, r, binding, current, k.port)
 }
 
-// expect counts a new connection. It must be called before begin, so that the method end also waits for connections
-// that begin has not registered yet.
+// expect counts a new connection. It must be called before begin, so that a draining connSet waits for this connection
+// before it ends.
 func (k *connSet) expect() {
 	k.conns.Add(1)
 	k.pending.Add(1)
@@ -150,12 +150,13 @@ func (k *connSet) secure(n *clientConn, m *connConfig) (*tls.Conn, error) {
 		}
 	}
 	secured := tls.Server(conn, k.tls)
-	// The deadline of the connection limits the handshake.
+	// The context has no deadline, because the deadline of the connection limits the handshake.
 	ctx := context.Background() //nolint:forbidigo // A connection outlives configurations.
 	if err := secured.HandshakeContext(ctx); err != nil {
 		return nil, err
 	}
-	// An open connection must not keep the memory of a host that the configuration no longer contains.
+	// The virtual host is not needed after the handshake. Drop the pointer, so that an open connection does not keep a
+	// removed host in memory.
 	n.hello.host = nil
 	return secured, secured.SetDeadline(time.Time{})
 }
@@ -206,7 +207,8 @@ func (k *connSet) serversFor(m *connConfig) *servers {
 	return s
 }
 
-// serverConnEnded is called when a connection for which serversFor was called has ended.
+// serverConnEnded decrements the number of connections of s, and shuts down s if it is no longer needed. It must be
+// called when a connection for which serversFor was called has ended.
 func (k *connSet) serverConnEnded(s *servers, place *connlimit.Place) {
 	k.mu.Lock()
 	s.conns--
@@ -215,7 +217,8 @@ func (k *connSet) serverConnEnded(s *servers, place *connlimit.Place) {
 	k.connEnded(place)
 }
 
-// connEnded is called when a connection for which begin was called has ended.
+// connEnded decrements the number of connections. It must be called when a connection that was passed to begin has
+// ended.
 func (k *connSet) connEnded(place *connlimit.Place) {
 	k.conns.Add(-1)
 	place.Leave()

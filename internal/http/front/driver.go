@@ -25,7 +25,7 @@ const (
 // serveByNetHTTP is the Driver for HTTP/2, and for servers that do not allow HTTP/1.1.
 func serveByNetHTTP(conn net.Conn, info *ConnInfo) { info.HandOver(conn) }
 
-// ConnInfo gives a Driver the settings of a connection, and lets it call back to the front.
+// ConnInfo gives a Driver the settings of a connection, and functions to tell the front about the connection.
 type ConnInfo struct {
 	conns      *connSet
 	config     *connConfig
@@ -75,8 +75,9 @@ func (i *ConnInfo) OnLeave(do func()) {
 	}
 }
 
-// Occupy registers o with the connection limiter: o reports the state of the connection, and the limiter asks o to end
-// the connection when it needs room for another one. If Occupy is not called, the limiter never ends the connection.
+// Occupy registers o with the connection limiter. The limiter asks o for the state of the connection, and calls o.End
+// to close it when the limit is reached and another client connects. If Occupy is not called, the limiter never closes
+// the connection.
 func (i *ConnInfo) Occupy(o connlimit.Occupant) { i.client.place.Occupy(o) }
 
 // HandOver passes the connection to net/http, which owns it from then on. Reads from conn must also return the bytes
@@ -97,8 +98,8 @@ func (i *ConnInfo) HandOver(conn net.Conn) {
 	s.http1AndH2C.push(conn)
 }
 
-// drive runs a Driver on a connection. When the Driver returns, drive removes the connection from the connection
-// counts, unless the Driver has handed it over to net/http.
+// drive calls a Driver to serve a connection. When the Driver returns, drive decrements the number of connections,
+// unless the Driver has handed the connection over to net/http.
 func (k *connSet) drive(drive Driver, n *clientConn, conn net.Conn, m *connConfig) {
 	if conn == net.Conn(n) {
 		conn = n.Conn

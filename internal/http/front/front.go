@@ -4,7 +4,7 @@
 // listeners. They stay open across reloads, and each request is handled by the server of the configuration that Caddy
 // currently runs.
 //
-// A server of Caddy uses the front once its listener wrapper has called Prepare.
+// The listener wrapper of a Caddy server calls Prepare, so that this package listens for the server.
 // design/012-the-front-owns-its-sockets.md gives the reasons.
 package front
 
@@ -38,8 +38,8 @@ func init() {
 	}
 }
 
-// process is the only Front of this process. There is only one, since Caddy runs one configuration at a time, and its
-// list of networks is global.
+// process is the only Front of this process. One is enough, because Caddy runs one configuration at a time, and
+// registers networks globally.
 var process = &Front{
 	sockets: map[string]*socket{}, groups: map[string]*Group{}, bindings: map[*caddyhttp.Server]*Binding{},
 	live:          map[string]*claim{},
@@ -56,8 +56,9 @@ type Front struct {
 	// must be set before the first configuration is loaded.
 	Drivers map[string]Driver
 	// HandedOver is called for each connection that net/http serves because the server does not allow HTTP/1.1. It is
-	// also called for each request from net/http or http3 that Binding.Server handles, because the Binding has no
-	// Answer function for it. reason is one word. HandedOver may be nil. It must be set before the first configuration is loaded.
+	// also called for each request that net/http or http3 has read and the Caddy server handles, because the Binding
+	// has no Answer function for the request. reason is one word. HandedOver may be nil. It must be set before the
+	// first configuration is loaded.
 	HandedOver func(reason string)
 	// HandshakeFailed is called for each failed TLS handshake over TCP. reason is one of HandshakeReasons.
 	// HandshakeFailed may be nil. It must be set before the first configuration is loaded.
@@ -74,8 +75,9 @@ type Front struct {
 	sockets  map[string]*socket
 	groups   map[string]*Group
 	bindings map[*caddyhttp.Server]*Binding
-	// live holds the claims of the addresses that Front.Open has opened. listenerConns holds the connSets of these
-	// addresses. When an address is closed, its connSet stays in listenerConns until its last connection has ended.
+	// live holds the claims of the addresses that Front.Open has opened. listenerConns holds the connSets with the
+	// connections to these addresses. When an address is closed, its connSet stays in listenerConns until its last
+	// connection has ended.
 	live          map[string]*claim
 	listenerConns map[*connSet]bool
 }
@@ -152,7 +154,7 @@ func (f *Front) owner(ctx context.Context, address caddy.NetworkAddress) (*Bindi
 	return owner, nil
 }
 
-// claim adds a claim to the socket of its address. It opens the socket if it is not open yet.
+// claim adds c to the claims of the socket for its address. It opens the socket if the socket is not open yet.
 func (f *Front) claim(ctx context.Context, c *claim, config net.ListenConfig) error {
 	key := c.address.String()
 	for {

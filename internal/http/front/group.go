@@ -18,7 +18,8 @@ type Group struct {
 	// Front.mu.
 	bindings []*Binding
 	conns    *connSet
-	// current is the first element of bindings. If bindings is empty, it is the server that stopped last.
+	// current is the server that handles requests: the first element of bindings, or the server that stopped last if
+	// bindings is empty.
 	current atomic.Pointer[Binding]
 }
 
@@ -29,7 +30,7 @@ func (g *Group) Server() *caddyhttp.Server { return g.current.Load().Server }
 func (g *Group) Binding() *Binding { return g.current.Load() }
 
 // join adds a server to the group and returns the connSet for its connections. The callers of join, leave and choose
-// must hold the front's mutex.
+// must hold Front.mu.
 func (g *Group) join(s *Binding) *connSet {
 	if g.conns == nil || g.conns.leaving.Load() {
 		g.conns = newConnSet(g)
@@ -63,7 +64,7 @@ func (g *Group) choose() {
 	}
 }
 
-// opened returns the claims of the addresses that Front.Open has opened for the servers of the group.
+// The result of opened contains the claims of the addresses that Front.Open has opened for the servers of the group.
 func (g *Group) opened() (opened []*claim) {
 	for _, c := range g.front.live {
 		if c.group == g {

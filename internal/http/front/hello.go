@@ -2,17 +2,18 @@ package front
 
 import "net"
 
-// hello is the state of a TLS handshake. It holds the virtual host that the functions called during the handshake have
-// in common.
+// hello is the state of a TLS handshake. It caches the virtual host, so that all functions called during the handshake
+// use the same one.
 type hello struct {
 	// port is the port of the connection's local address if Front.Open has opened it, otherwise 0.
 	port uint16
-	// host is the result of LookUp for the server name server. It is nil before the first call of LookUp.
+	// host is the result of the last call of LookUp, and server is the server name in that call. host is nil before the
+	// first call.
 	host   any
 	server string
 }
 
-// quicHello is the connection in the ClientHelloInfo of a QUIC handshake.
+// quicHello wraps the connection of a QUIC handshake to store the state of the handshake.
 type quicHello struct {
 	net.Conn
 	hello hello
@@ -45,7 +46,8 @@ func PortOf(conn net.Conn) uint16 {
 	return 0
 }
 
-// helloOf returns the state of the handshake on a connection. It returns nil if the front does not know the connection.
+// helloOf returns the state of the handshake on a connection. It returns nil for connections that this package does not
+// serve.
 func helloOf(conn net.Conn) *hello {
 	for {
 		switch c := conn.(type) {

@@ -13,8 +13,8 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// Opened is an additional address on which Front.Open has made a server listen. It stays open until Close is called or
-// the server stops.
+// Opened represents an additional address of a server, which Front.Open has opened. It stays open until Close is called
+// or the server stops.
 type Opened struct{ claim *claim }
 
 // IsOpen reports whether the address is still open: Close was not called, and the server has not stopped.
@@ -100,8 +100,8 @@ func (f *Front) binding(name string) *Binding {
 	return nil
 }
 
-// starts reports whether a server with the given name has been prepared but is not running yet. The caller must hold
-// f.mu.
+// starts reports whether Prepare was called for a server with the given name that is not running yet. The caller must
+// hold f.mu.
 func (f *Front) starts(name string) bool {
 	for server, s := range f.bindings {
 		if server.Name() == name && s.group == nil {
@@ -159,8 +159,8 @@ func (f *Front) listenersOf(g *Group) (all []*connSet) {
 	return all
 }
 
-// forget removes an address that Front.Open has opened, drains its connections, and removes their connSet when the last
-// connection has ended. The caller must hold f.mu.
+// forget removes an address that Front.Open has opened. Its connections are drained; when the last one has ended, their
+// connSet is removed too. The caller must hold f.mu.
 func (f *Front) forget(c *claim) {
 	delete(f.live, c.address.String())
 	k := c.conns

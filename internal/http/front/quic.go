@@ -33,11 +33,11 @@ type quicSocket struct {
 	group   *Group
 	connSet *connSet
 	conn    net.PacketConn
-	// transport uses the innermost connection that conn wraps, because quic-go needs a *net.UDPConn to use all features
-	// of the kernel.
+	// transport sends and receives the QUIC packets. It uses the innermost connection that conn wraps, because quic-go
+	// needs a *net.UDPConn to use all features of the kernel.
 	transport *quic.Transport
 	listener  *quic.EarlyListener
-	// over is canceled when all connections must end. closed is closed once the socket is closed.
+	// over is canceled when all connections must end. The channel closed is closed once the socket is closed.
 	over   context.Context //nolint:containedctx // Its cancellation ends all connections of the socket.
 	cutOff context.CancelFunc
 	closed chan struct{}
@@ -45,8 +45,8 @@ type quicSocket struct {
 	goroutines panics.Group
 
 	mu sync.Mutex
-	// conns holds the connections whose HTTP/3 server has started. ending is true when the socket is no longer used by
-	// any configuration. In that case, GOAWAY is sent on every connection in conns.
+	// conns holds the connections whose HTTP/3 server has started. ending becomes true when no configuration uses the
+	// socket any more; then GOAWAY is sent on every connection in conns.
 	conns  map[*quicConn]bool
 	ending bool
 }
@@ -211,8 +211,8 @@ func (q *quicSocket) forget(c *quicConn) {
 	delete(q.conns, c)
 }
 
-// begin adds a connection to q.conns, so that the method end sends GOAWAY to the client. If the socket is already
-// ending, begin sends GOAWAY at once.
+// begin adds a connection to q.conns. If the socket is no longer used by any configuration, begin also sends GOAWAY,
+// because q.end has already sent it on the other connections.
 func (q *quicSocket) begin(c *quicConn) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -304,7 +304,7 @@ func (c *quicConn) End() {
 	}
 }
 
-// ServeHTTP passes the request to the server of the configuration that Caddy currently runs.
+// ServeHTTP handles a request that http3 has read, with the server of the configuration that Caddy currently runs.
 func (c *quicConn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.active.Add(1)
 	defer c.active.Add(-1)
@@ -342,8 +342,8 @@ func (q *quicSocket) end() {
 	q.connSet.quicSockets = slices.DeleteFunc(q.connSet.quicSockets, func(other *quicSocket) bool { return other == q })
 }
 
-// closeTime is the maximum time that quicSocket.cut waits until all clients have been sent a notification that their
-// connections are closed, and the socket is closed.
+// closeTime is how long quicSocket.cut waits for the end of all connections, whose clients are notified, and for the
+// socket to be closed.
 const closeTime = time.Second
 
 // cut closes the connections that are still open after GOAWAY was sent on them. Otherwise their clients would not

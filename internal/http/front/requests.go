@@ -23,11 +23,12 @@ type requests struct {
 }
 
 func newRequests() *requests {
-	// The budget is created for the first request, because the memory limit of the process may change until then.
+	// The first request creates the budget, because the memory limit of the process, from which it is computed, may
+	// change until then.
 	return &requests{budget: sync.OnceValue(budget.Requests.Budget)}
 }
 
-// open returns the budget share for a new connection from the given address.
+// open returns the share of the memory budget for a new connection from the given client address.
 func (q *requests) open(of connlimit.Address) *budget.Share {
 	return q.budget().Share(string(of), strconv.FormatInt(q.conns.Add(1), 36))
 }
@@ -47,9 +48,8 @@ func costOf(r *http.Request) int64 {
 	return requestBytes + int64(head)
 }
 
-// streamSteps limits the number of concurrent requests (streams) on a new connection, depending on how much of the
-// memory budget is in use. If at least eighths/8 of the budget is in use, the maximum number is streams. The first
-// entry that applies is used.
+// streamSteps limits the number of concurrent requests (streams) on a new connection: at most streams requests if at
+// least eighths/8 of the memory budget is in use. The first element whose condition is met applies.
 var streamSteps = [...]struct {
 	eighths int64
 	streams int
@@ -88,7 +88,7 @@ func (f *Front) refuse(w http.ResponseWriter, r *http.Request, l *limits.Limits,
 	writer, request := message.NewHTTPWriter(w, r), message.Request{Names: l.Names}
 	request.FromHTTP(r)
 	request.Conn.Listener = port
-	// Head fails only if the client has disconnected.
+	// Ignore the error: Head fails only if the client has disconnected.
 	_ = writer.Head(&message.Response{
 		Status: http.StatusServiceUnavailable, Fields: message.Fields{message.NewField("Retry-After", retryAfter)},
 	})

@@ -20,8 +20,8 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// settings are the settings of an http.Server that cannot be changed while the server runs. A change of the settings
-// starts a new http.Server, and open connections stay on the old one.
+// settings are the settings of an http.Server that cannot be changed while it runs. If they change, a new http.Server
+// is started for new connections, and open connections stay on the old one.
 type settings struct {
 	// limits are the limits that an http.Server applies itself.
 	limits limits.Limits
@@ -60,7 +60,7 @@ type server struct {
 // default a client could occupy 1 MiB with one frame.
 const maxFrame = 16 << 10
 
-// start starts an http.Server in the same way as Caddy's App.Start.
+// start starts an http.Server with the same options as App.Start of Caddy's http app.
 func (k *connSet) start(all *servers, second bool) *server {
 	of := &all.settings.limits
 	s := &server{connSet: k, of: all, conns: make(chan net.Conn, maxHandedOver), done: make(chan struct{})}
@@ -127,7 +127,7 @@ func (s *netHTTPConn) End() {
 	}
 }
 
-// connState tracks the state of a connection that net/http serves.
+// connState is called by net/http when the state of a connection changes. It records the new state.
 func (s *server) connState(conn net.Conn, state http.ConnState) {
 	n := clientConnOf(conn)
 	n.netHTTP.idle.Store(state == http.StateNew || state == http.StateIdle)

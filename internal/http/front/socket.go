@@ -26,12 +26,12 @@ type socket struct {
 	alive net.KeepAliveConfig
 
 	// claims are the claims of the address, in the order in which they were added. ending is true once there are no
-	// claims left. Both are guarded by the front's mutex.
+	// claims left. Both are guarded by Front.mu.
 	claims []*claim
 	ending bool
 	ended  chan struct{}
-	// first is the claim that serves new connections. The accept loop starts when first is set. accepted is closed when
-	// the accept loop has ended.
+	// first is the claim that serves new connections. The accept loop starts when first is set, and closes the channel
+	// accepted when it ends.
 	first    atomic.Pointer[claim]
 	accepted chan struct{}
 }
@@ -60,7 +60,7 @@ func openSocket(ctx context.Context, f *Front, c *claim, config net.ListenConfig
 	return s, nil
 }
 
-// add adds a claim. The callers of add, remove and choose must hold the front's mutex.
+// add adds a claim. The callers of add, remove and choose must hold Front.mu.
 func (s *socket) add(c *claim) {
 	c.socket = s
 	s.claims = append(s.claims, c)
@@ -92,9 +92,9 @@ func (s *socket) choose() {
 	}
 }
 
-// serve passes a connection to the claim s.first. Another goroutine may release this claim at the same time, and the
-// connSet of a released claim may end. The method expect prevents the connSet from ending. Therefore serve first calls
-// expect, and then checks that s.first has not changed. If s.first has changed, serve tries again with the new claim.
+// serve passes a connection to the claim s.first. Another goroutine may release this claim at the same time, so that
+// its connSet ends. Therefore serve first calls connSet.expect, which prevents this, and then checks s.first again. If
+// s.first has changed, serve tries again with the new claim.
 func (s *socket) serve(conn net.Conn) {
 	for {
 		c := s.first.Load()

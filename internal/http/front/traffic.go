@@ -27,8 +27,9 @@ type traffic struct {
 	// leaving is true if the next response must ask the client to close the connection.
 	leaving atomic.Bool
 
-	// users is the reference count of share: the number of requests in progress, plus one for the connection itself.
-	// When users reaches zero, share is released. share is nil until the first HTTP/2 or HTTP/3 request.
+	// share is the connection's share of the memory budget. It is nil until the first HTTP/2 or HTTP/3 request. users
+	// is the reference count of share: the number of requests in progress, plus one for the connection itself. When
+	// users reaches zero, share is released.
 	users    atomic.Int64
 	openOnce sync.Once
 	share    *budget.Share
@@ -88,7 +89,8 @@ func (t *traffic) exit(cost int64) {
 	}
 }
 
-// use increments users. It returns false if users is already zero.
+// use increments t.users, the reference count of t.share. It returns false if t.users is already zero, because the
+// connection has ended.
 func (t *traffic) use() bool {
 	for {
 		n := t.users.Load()
@@ -101,7 +103,7 @@ func (t *traffic) use() bool {
 	}
 }
 
-// leave decrements users, and releases share when users reaches zero.
+// leave decrements t.users, the reference count of t.share. When the count reaches zero, leave releases the share.
 func (t *traffic) leave() {
 	if t.users.Add(-1) == 0 && t.share != nil {
 		t.share.Leave()
