@@ -19,21 +19,21 @@ func account(table *live.Table, x *exchange.Exchange, began time.Time, known boo
 	table.AccessLog().Record(x, began, known)
 }
 
-// accountedKey is the context key for a *bool, which is in the contexts of all requests that a Caddy server handles.
-// The bool becomes true when account is called for the request.
+// accountedKey is the context key of a *bool in the context of each request to Caddy's HTTP server. The bool is true
+// once the function account has recorded the request.
 type accountedKey struct{}
 
-// markAccounted records that account was called for the request with this context. The end function that accountOthers
-// has returned then does not record the request again.
+// markAccounted marks the request with this context as recorded in the access log and the metrics, so that the function
+// that accountOthers has returned does not record the request again.
 func markAccounted(ctx context.Context) {
 	if accounted, ok := ctx.Value(accountedKey{}).(*bool); ok {
 		*accounted = true
 	}
 }
 
-// accountOthers returns a function that must be called at the end of a request that a Caddy server handles. The
-// function records the request if account was not called for it. This happens if Caddy itself responds, for example to
-// ACME challenges.
+// accountOthers returns a function that must be called at the end of each request to Caddy's HTTP server. If the
+// request was not recorded yet, the function adds it to the access log and the metrics. This is necessary if Caddy
+// itself responds, for example to an ACME challenge.
 func accountOthers(w message.Writer, r *message.Request) (end func(status int)) {
 	accounted, began := new(bool), time.Now()
 	r.SetContext(context.WithValue(r.Context(), accountedKey{}, accounted))
@@ -44,7 +44,7 @@ func accountOthers(w message.Writer, r *message.Request) (end func(status int)) 
 	}
 }
 
-// accountBare adds a request that matched no route to the access log and the metrics.
+// accountBare writes a line to the access log and updates the metrics for a request for which no route was looked up.
 func accountBare(w message.Writer, r *message.Request, status int, began time.Time) {
 	table := runningTable()
 	if table == nil {

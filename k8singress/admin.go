@@ -36,8 +36,8 @@ func (*Admin) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "admin.api.k8singress", New: func() caddy.Module { return new(Admin) }}
 }
 
-// Routes returns the routes for the admin API. Their handlers look up the engine for each request, because Caddy
-// creates the routes before the engine exists.
+// Routes returns the routes for the admin API. Their handlers look up the running k8singress app for each request,
+// because Caddy creates the routes before the app.
 func (a *Admin) Routes() []caddy.AdminRoute {
 	return append([]caddy.AdminRoute{
 		{Pattern: "/k8singress/config", Handler: caddy.AdminHandlerFunc(a.config)},
@@ -130,8 +130,8 @@ func (a *Admin) load(w http.ResponseWriter, r *http.Request, live *document.Live
 	return writeJSON(w, e.Status())
 }
 
-// loadStructure adds the k8singress app with the given options to the running Caddy. It sends them to the admin API
-// endpoint that received the request r.
+// loadStructure adds the k8singress app with the given options to the running Caddy. It does so through Caddy's admin
+// API, at the address where the request r arrived.
 func loadStructure(r *http.Request, options settings.Config) error {
 	address, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {

@@ -15,27 +15,30 @@ import (
 	"github.com/k8singress/k8singress/internal/model/pools"
 )
 
-// answerer responds to requests as the routing table defines it. All requests to Ingresses come here, whichever HTTP
-// server has read them. Its fields are the differences between these servers.
+// answerer responds to requests according to the routing table. It is used for all requests to Ingresses, no matter
+// whether Caddy's HTTP server or the controller's own server has read them. Its fields describe the differences between
+// these servers.
 type answerer struct {
 	table *live.Table
 	log   *zap.Logger
 	// prepare prepares a request for Caddy handlers in the same way as Caddy's HTTP server. It is nil if Caddy's HTTP
 	// server has prepared the request already.
 	prepare func(http.ResponseWriter, *http.Request) *http.Request
-	// passesOn is true if a request that matches no Ingress is left to another handler, instead of getting 404.
+	// passesOn is true if a request that matches no Ingress is passed to the next Caddy handler, instead of getting
+	// 404.
 	passesOn bool
-	// errorRoutes is true if Caddy's HTTP server writes error responses, so that its error routes apply. The header
-	// fields of an error response are then added to the header of its writer.
+	// errorRoutes is true if Caddy's HTTP server sends the error responses, with its error routes. In that case,
+	// answerer does not send an error response, but only sets its header fields in the http.ResponseWriter.
 	errorRoutes bool
 }
 
 var exchanges = pools.NewStructs[exchange.Exchange]("k8singress: exchange")
 
 // answer responds to a request, and records it in the logs, metrics and traces. added are header changes that the
-// server makes to all of its responses; nil means none. If the outcome is live.NoHost and a.passesOn is set, answer has
-// neither responded nor recorded the request. err is the error of the request, and has been logged; if a.errorRoutes is
-// set, the caller must pass it to Caddy's HTTP server, which responds.
+// server makes to all of its responses; nil means no changes. If no Ingress matches (live.NoHost) and a.passesOn is
+// set, answer does neither, so that the next Caddy handler can respond. err is the error of a failed request. It has
+// already been logged. If a.errorRoutes is set, the caller must pass err to Caddy's HTTP server, which sends the error
+// response.
 func (a *answerer) answer(w message.Writer, r *message.Request, added *message.Changes) (outcome live.Outcome,
 	err error) {
 	requests.begun.Add(1)

@@ -39,8 +39,8 @@ type App struct {
 	logs   *logs.Config
 }
 
-// engines holds the running engines, so that they survive configuration reloads. The keys are the options whose change
-// requires a new engine.
+// engines holds the running engines, which watch the Kubernetes objects and maintain the routing tables. The pool lets
+// them survive configuration reloads. The keys are the options whose change requires a new engine.
 var engines = caddy.NewUsagePool()
 
 // CaddyModule returns the Caddy module information.
@@ -57,8 +57,8 @@ func appOf(ctx caddy.Context) (*App, error) {
 	return app.(*App), nil
 }
 
-// Provision finds the running engine for the options of the app, or creates a new engine. A new engine does nothing
-// until Start is called.
+// Provision looks up the running engine, which maintains the routing tables, or creates an engine if no running engine
+// has the same options. A new engine does nothing until Start is called.
 func (a *App) Provision(ctx caddy.Context) error {
 	if a.Source != nil && a.Live != nil {
 		return errors.New("an app with a source cannot have a live document: remove \"source\" or \"live\"")
@@ -101,9 +101,9 @@ func (a *App) registerMetrics(registry *prometheus.Registry) error {
 	return nil
 }
 
-// Start passes the configuration to the engine. It takes effect once the previous app has stopped. Start does not wait
-// for Kubernetes objects; until they are loaded, requests get 503. It returns an error if one of the handler chains in
-// the configuration cannot be provisioned.
+// Start passes the configuration to the engine. The configuration takes effect once Caddy has stopped the app of the
+// previous configuration. Start does not wait for Kubernetes objects; until they are loaded, requests get 503. Start
+// returns an error if one of the handler chains in the configuration cannot be provisioned.
 func (a *App) Start() error {
 	if err := checkChains(a.ctx, a.Chains); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (a *App) Stop() error {
 	return nil
 }
 
-// Cleanup stops the engine if no configuration uses it any more. It also removes the app from the list of started apps,
+// Cleanup stops the engine if no other configuration uses it. It also removes the app from the list of started apps,
 // because Caddy does not call Stop if loading a configuration fails after all of its apps have started.
 func (a *App) Cleanup() error {
 	defer a.logs.Close()

@@ -21,8 +21,9 @@ import (
 // get a certificate that they do not support. certmagic also takes a process-wide lock for each handshake.
 //
 // If the certificate store has no certificate for a handshake, certmagic selects one of Caddy's own certificates or the
-// default certificate. A host with TLS passthrough has no certificate. Its TCP connections are forwarded before the
-// handshake, so this code only sees clients that use QUIC, or whose server name could not be read before the handshake.
+// default certificate. A host with TLS passthrough has no certificate. TCP connections for such a host are forwarded
+// before the handshake. So the hook is only called for such a host if the client uses QUIC, or if its server name could
+// not be read before the handshake.
 type certificateHook struct {
 	server *caddyhttp.Server
 	store  *certs.Store
@@ -35,8 +36,9 @@ func newCertificateHook(server *caddyhttp.Server, e *engine.Engine, log *zap.Log
 	return &certificateHook{server: server, store: e.Certificates(), hosts: e.Table(), log: log}
 }
 
-// install adds the hook to the TLS connection policies of the server. Caddy has provisioned them before it starts to
-// listen. If a policy cannot be changed, certmagic calls Certificates for its handshakes.
+// install adds the hook to the TLS connection policies of the server. It must be called after Caddy has provisioned the
+// policies, when Caddy opens the listeners of the server. If a policy cannot be changed, certmagic calls the
+// certificate manager Certificates for handshakes with this policy.
 func (s *certificateHook) install() {
 	s.once.Do(func() {
 		wrapped := caddyinternals.WrapGetCertificate(s.server, s.wrap)
@@ -57,7 +59,7 @@ const challengeProtocol = "acme-tls/1"
 func (s *certificateHook) wrap(next caddyinternals.GetCertificate) caddyinternals.GetCertificate {
 	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 		if hostOf(s.hosts, hello).Passthrough(hello.ServerName) != nil {
-			// Without a certificate, crypto/tls sends the alert unrecognized_name.
+			// crypto/tls then rejects the handshake with the alert unrecognized_name.
 			return nil, nil
 		}
 		if port := front.PortOf(hello.Conn); port != live.ServerPorts {

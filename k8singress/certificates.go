@@ -27,7 +27,7 @@ func (*Certificates) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "tls.get_certificate.k8singress", New: func() caddy.Module { return new(Certificates) }}
 }
 
-// Provision looks up the certificate store and the host table of the running engine.
+// Provision gets the certificate store and the routing table from the running k8singress app.
 func (c *Certificates) Provision(ctx caddy.Context) error {
 	app, err := appOf(ctx)
 	if err != nil {
@@ -40,7 +40,7 @@ func (c *Certificates) Provision(ctx caddy.Context) error {
 // GetCertificate returns the certificate for the server name that the client sent. It returns an error for a host with
 // TLS passthrough, but usually certificateHook has already rejected such a handshake.
 func (c *Certificates) GetCertificate(_ context.Context, hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-	// Do not call hostOf, because certmagic may call GetCertificate after the handshake.
+	// Do not use hostOf: it must not be called after the handshake, and certmagic may call GetCertificate later.
 	port := front.PortOf(hello.Conn)
 	if c.hosts.PassesAny(port) && c.hosts.HostFor(port, hello.ServerName).Passthrough(hello.ServerName) != nil {
 		return nil, errPassthrough

@@ -30,7 +30,7 @@ type Chain struct {
 
 	routes  caddyhttp.RouteList
 	grouped bool
-	// err is the reason why the routes must not run. It is nil if they may run.
+	// err is the error for requests if the routes cannot be used, otherwise nil.
 	err error
 }
 

@@ -80,8 +80,8 @@ func commands(parent *cobra.Command) {
 	parent.AddCommand(showCommand(), getCommand(), runCommand())
 }
 
-// noArguments returns an error for positional arguments, which suggests the flag -f instead. Such arguments often come
-// from the shell, which expands -f *.yaml to several file names.
+// noArguments returns an error if the command line has positional arguments. The error message explains the flag -f,
+// because such arguments often come from the shell, which expands -f *.yaml to several file names.
 func noArguments(cmd *cobra.Command, arguments []string) error {
 	switch {
 	case len(arguments) == 0:
@@ -183,8 +183,8 @@ func (o *offline) explain(cmd *cobra.Command, result *engine.Offline) error {
 	return err
 }
 
-// printErrors prints the objects that cannot be served to standard error. It returns an error if the manifests contain
-// no object of a supported kind.
+// printErrors writes to standard error which objects cannot be served. It returns an error if the manifests contain no
+// object of a supported kind.
 func (o *offline) printErrors(cmd *cobra.Command, result *engine.Offline) error {
 	for _, v := range o.knownVerdicts(result.Report.Verdicts) {
 		for _, p := range v.Problems {
@@ -196,8 +196,8 @@ func (o *offline) printErrors(cmd *cobra.Command, result *engine.Offline) error 
 	return o.checkAnyObject(result.Objects)
 }
 
-// knownVerdicts returns the verdicts, which contain the problems of each object. Without a configuration file, the
-// options of the controller are not known, so knownVerdicts leaves out verdicts that depend on options.
+// knownVerdicts returns the verdicts, which contain the problems of each object. If no configuration file is given, the
+// result does not contain problems that depend on the controller's options, because the options are unknown.
 func (o *offline) knownVerdicts(verdicts []*report.Verdict) []*report.Verdict {
 	if o.config == "" {
 		return lint.WithoutOptions(verdicts)

@@ -22,7 +22,7 @@ type expecting struct {
 	closing bool
 }
 
-// expected is the body of a request. ended is true once the body was read completely.
+// expected wraps the body of a request. ended is true once the body was read completely.
 type expected struct {
 	io.ReadCloser
 	ended atomic.Bool
@@ -55,13 +55,14 @@ func (e *expecting) WriteHeader(status int) {
 	e.ResponseWriter.WriteHeader(status)
 }
 
-// Write is also called without a preceding WriteHeader, so it makes the same check.
+// Write writes a part of the response body. Like WriteHeader, it calls closeUnread, because handlers may call Write
+// without WriteHeader.
 func (e *expecting) Write(b []byte) (int, error) {
 	e.closeUnread()
 	return e.ResponseWriter.Write(b)
 }
 
-// ReadFrom is called by io.Copy instead of Write.
+// ReadFrom is called by io.Copy instead of Write. It also calls closeUnread.
 func (e *expecting) ReadFrom(from io.Reader) (int64, error) {
 	e.closeUnread()
 	return e.ResponseWriterWrapper.ReadFrom(from)
@@ -93,8 +94,9 @@ func (e *expecting) closeUnread() {
 // still sending the body can read the response.
 const linger = time.Second
 
-// endExpecting must be called at the end of a request, with the error of the request or nil. It returns err unchanged.
-// The caller must write the error response only after endExpecting has returned.
+// endExpecting must be called at the end of a request, with the error of the request or nil. If the request body was
+// not read completely, it limits the time for discarding the rest and, after an error, closes the connection. It must
+// be called before the error response is written. It returns err unchanged.
 func endExpecting(w http.ResponseWriter, err error) error {
 	e, ok := w.(*expecting)
 	if !ok || e.body.ended.Load() {

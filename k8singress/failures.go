@@ -78,8 +78,8 @@ func (f *failureLog) first(log *zap.Logger, key failureKey) bool {
 	return true
 }
 
-// count is called after failurePeriod. It logs how many similar failures were not logged, and allows the next failure
-// to be logged.
+// count must be called when failurePeriod has passed since a failure was logged. It logs how many similar failures have
+// occurred since then, and allows the next one to be logged.
 func (f *failureLog) count(log *zap.Logger, key failureKey) {
 	f.mu.Lock()
 	n := f.leftOut[key]

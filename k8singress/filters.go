@@ -23,9 +23,9 @@ func init() {
 
 var errNoRequest = errors.New("the request did not come through the k8singress handler")
 
-// Filter is a Caddy handler that runs a filter of package filter, so that the configuration of an Ingress path is valid
-// Caddy JSON. It works only after the k8singress handler. Usually the routing table runs filters directly; the Caddy
-// handler is only used inside other Caddy handlers, such as a subroute.
+// Filter is a Caddy handler that runs a filter of package filter, so that the handler chain of an Ingress path is valid
+// Caddy JSON. It only works behind the k8singress handler. Usually the filters of a chain run without this handler,
+// which is only needed for a filter inside another Caddy handler, such as a subroute.
 type Filter struct {
 	name   string
 	raw    json.RawMessage
@@ -61,7 +61,7 @@ func (f *Filter) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhtt
 }
 
 // Proxy is a Caddy handler that forwards a request to an endpoint of the matching Ingress path's backend. Connections
-// to endpoints survive configuration reloads. It works only after the k8singress handler.
+// to endpoints survive configuration reloads. It only works behind the k8singress handler.
 type Proxy struct {
 	ir.Proxy
 

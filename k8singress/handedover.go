@@ -27,8 +27,8 @@ var handedOver = &handOvers{prometheus.NewCounterVec(prometheus.CounterOpts{
 		"HTTP server handled instead of the controller's own server.",
 }, []string{"reason"})}
 
-// collectors creates a counter for each reason why a connection or request is handed over, so that all series exist
-// before the first request.
+// collectors returns the metric. It creates a counter for each reason why a connection or request is handed over, so
+// that all time series exist before the first request.
 func (h *handOvers) collectors() []prometheus.Collector {
 	for _, reason := range []string{
 		reasonH2C, front.WithoutHTTP1, reasonChallenge, reasonLogs, reasonErrorRoutes, reasonStrictSNI, reasonRoutes,
@@ -38,5 +38,5 @@ func (h *handOvers) collectors() []prometheus.Collector {
 	return []prometheus.Collector{h.counter}
 }
 
-// count increments the counter for a reason.
+// count increments the counter of handed-over connections and requests for a reason.
 func (h *handOvers) count(reason string) { h.counter.WithLabelValues(reason).Inc() }

@@ -52,7 +52,8 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// ServeHTTP runs the handler chain of the matching Ingress path.
+// ServeHTTP responds to a request with the handler chain of the matching Ingress path. If no Ingress matches and
+// PassThru is set, it calls next.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	w = expect(w, r)
 	return endExpecting(w, h.serve(w, r, next))

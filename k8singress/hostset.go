@@ -69,8 +69,8 @@ func hostsOf(route *caddyhttp.Route) (all hostSet, ok bool) {
 		all = append(all, set[i].(caddyhttp.MatchHost)...)
 	}
 	for i, host := range all {
-		// The route could match any host: the value of a placeholder depends on the request, and a client could also
-		// send a name with non-ASCII characters in Punycode.
+		// Assume that the route can match any host: the value of a placeholder depends on the request, and a client may
+		// send the Punycode form of a name with non-ASCII characters.
 		if strings.ContainsFunc(host, func(c rune) bool { return c == '{' || c > '~' }) {
 			return nil, false
 		}

@@ -75,7 +75,7 @@ func awaitTime(ctx context.Context, t time.Time) {
 }
 
 // recordShutdown registers a function with the server that ctx belongs to. When the server closes its listeners because
-// the process is exiting, the function records the time and closes the TCP and UDP ports.
+// the process is exiting, the function sets leaving.since to the current time and closes the TCP and UDP ports.
 func recordShutdown(ctx caddy.Context, app *App) {
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if !ok {
@@ -91,8 +91,8 @@ func recordShutdown(ctx caddy.Context, app *App) {
 }
 
 // sendAway adds the header Connection: close to a response, so that the client uses another connection for its next
-// request. Go's HTTP/2 server sends a GOAWAY frame instead of the header. HTTP/3 does not support this header. There,
-// package front sends a GOAWAY frame; for its own listener, Caddy sends the frame when it closes the listener.
+// request. Go's HTTP/2 server sends a GOAWAY frame instead of the header. HTTP/3 does not support the header: package
+// front, or Caddy for a listener of its own, sends a GOAWAY frame on HTTP/3 connections when the listener is closed.
 // Responses to upgrade requests are not changed, because they need the Connection header themselves.
 func sendAway(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor < 3 && r.Header["Upgrade"] == nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// limitPause limits the time between two reads of the request body, for requests to Caddy's HTTP server. If the server
-// was created by the controller, the limit comes from the ConfigMap. Routes with a bidirectional streaming protocol
-// disable the limit. restore restores Caddy's own limit.
+// limitPause limits the time between two reads of the request body, for a request to Caddy's HTTP server. If the
+// controller has created the server, the limit comes from the ConfigMap, and restore sets Caddy's own limit again.
+// Otherwise, Caddy's limit stays in effect. Routes with a bidirectional streaming protocol disable the limit.
 func (h *Handler) limitPause(r *http.Request, of *message.Request) (restore func()) {
 	body, _ := caddyhttp.IdleTimeoutsFromContext(r.Context())
 	if body == nil {

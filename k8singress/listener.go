@@ -136,9 +136,9 @@ func (l *Listener) WrapListener(next net.Listener) net.Listener {
 	return l.binding.Wrap(next)
 }
 
-// admit wraps a connection whose peer must send a PROXY protocol header, whose content is then trusted. The header is
-// read when the connection is first read or its address is requested. If the peer does not have to send a header, admit
-// returns conn itself. A peer on a Unix socket has no address, so it must only send the header if all peers must send
+// admit wraps a connection if its peer must send a PROXY protocol header, and returns other connections unchanged. The
+// wrapper reads the header when the connection is first read or its address is requested, and returns the client
+// address in the header. A peer on a Unix socket has no address, so it must only send the header if all peers must send
 // it.
 func (l *Listener) admit(conn net.Conn) net.Conn {
 	options := &l.table.Global().Clients

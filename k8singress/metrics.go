@@ -33,7 +33,8 @@ var requests = &requestMetrics{
 	}),
 }
 
-// collectors creates the counter for status 200, so that the metric exists before the first request.
+// collectors returns the metrics. It creates the counter for status 200, so that the metric exists before the first
+// request.
 func (m *requestMetrics) collectors() []prometheus.Collector {
 	m.requests.WithLabelValues(strconv.Itoa(http.StatusOK))
 	return []prometheus.Collector{m.requests, m.duration}

@@ -23,7 +23,7 @@ const (
 	// passthrough.
 	helloTime = 5 * time.Second
 	// helloSize is the maximum size, in bytes, of a ClientHello that is inspected. If the ClientHello is larger, the
-	// connection is not forwarded, and TLS is terminated here.
+	// connection is not forwarded: the controller terminates TLS.
 	helloSize = 16 << 10
 )
 

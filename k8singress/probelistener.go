@@ -33,8 +33,8 @@ func (*ProbeListener) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Provision replaces the network in the TCP addresses of the server with a custom network, so that Caddy calls
-// listenForProbes to open the sockets. The addresses in the JSON configuration do not change.
+// Provision replaces the network in the TCP addresses of the server with the network netaddr.Probes, so that Caddy
+// calls listenForProbes to open the sockets. The addresses in the JSON configuration do not change.
 func (*ProbeListener) Provision(ctx caddy.Context) error {
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if !ok {

@@ -40,8 +40,9 @@ func listenForProbes(
 	if err != nil {
 		return nil, err
 	}
-	// Let Caddy count this listener; otherwise each configuration reload would wait for shutdown_delay. If counting
-	// fails, package front logs a warning.
+	// Add this listener to Caddy's count of listeners for the address. Without this, Caddy would wait for
+	// shutdown_delay at each configuration reload. The error is ignored, because package front logs a warning if this
+	// does not work.
 	uncount, _ := caddyinternals.CountListener(network, address.JoinHostPort(0))
 	return &probeSocket{opened.(net.Listener), uncount}, nil
 }

@@ -60,8 +60,9 @@ func hasBadPath(r *message.Request) bool {
 }
 
 // refuse returns an error for a request that cannot be served: a CONNECT or TRACE request, a request target without a
-// path (such as "*" or "x:admin"), a path with a NUL byte, or a request in a loop. HTTP/2 and HTTP/3 requests, which
-// Go's servers have parsed, also get the checks that package http1 makes for HTTP/1.1 requests.
+// path (such as "*" or "x:admin"), a path with a NUL byte, or a request that has passed through this controller too
+// many times. HTTP/2 and HTTP/3 requests, which Go's servers have parsed, also get the checks that package http1 makes
+// for HTTP/1.1 requests.
 func refuse(r *message.Request) error {
 	switch {
 	case r.Method == http.MethodConnect || r.Method == http.MethodTrace:

@@ -76,8 +76,8 @@ func (s *Storage) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return nil
 }
 
-// Provision uses the running storage, or creates a new one. It does not connect to the API server; the first read waits
-// for the connection.
+// Provision uses the running storage with the same settings, or creates one. It does not wait for a connection to the
+// API server; the first read from the storage does.
 func (s *Storage) Provision(ctx caddy.Context) error {
 	s.logs = logs.Add(ctx)
 	key, err := json.Marshal(s)

@@ -35,7 +35,8 @@ func (s *succession) join(a *App) {
 	}
 }
 
-// leave removes an app from the list. It does nothing if the app is not in the list.
+// leave removes an app from the list of started apps. If it was the first app, the next app takes effect. leave does
+// nothing if the app is not in the list.
 func (s *succession) leave(a *App) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +50,8 @@ func (s *succession) leave(a *App) {
 	}
 }
 
-// follow makes the engine use the configuration of the first app in the list. The caller must hold mu.
+// follow makes the first app in the list take effect: its engine uses its configuration from now on. The caller must
+// hold s.mu.
 func (s *succession) follow() {
 	if len(s.apps) == 0 {
 		s.head.Store(nil)
