@@ -121,8 +121,9 @@ func (b *body) readSocket(p []byte) (int, error) {
 	return 0, unexpectedEnd(err)
 }
 
-// prepare sets the deadline for the next read of the body. It returns an error if stop was called: stopped is checked
-// after the deadline is set, because the new deadline may have replaced the deadline in the past that stop set.
+// prepare sets the deadline for the next read of the body, and returns an error if stop was called. The method stop
+// interrupts reads with a deadline in the past, which the new deadline may have replaced. So prepare checks b.stopped
+// after it has set the deadline.
 func (b *body) prepare() error {
 	b.c.reads.extend(b.c.limits.Body)
 	if b.stopped.Load() {
@@ -131,15 +132,15 @@ func (b *body) prepare() error {
 	return nil
 }
 
-// stop makes reads of the body fail, including a read that is in progress. It is called if the rest of the body is not
+// stop makes reads of the body fail, including a read in progress. It is called when the rest of the body is not
 // needed.
 func (b *body) stop() {
 	b.stopped.Store(true)
 	_ = b.c.nc.SetReadDeadline(longAgo)
 }
 
-// EndBody makes reads of the request body fail, unless the body was already read to its end. If it makes them fail, the
-// connection is closed after the response.
+// EndBody makes further reads of the request body fail. The connection is then closed after the response. If the body
+// was already read to its end, EndBody does nothing.
 func (w *writer) EndBody() {
 	if b := w.c.body; b != nil && !b.whole.Load() {
 		b.stop()
@@ -239,7 +240,7 @@ func (c *Conn) unreadBody() bool {
 		return false
 	}
 	if !b.mu.TryLock() {
-		// Another goroutine is reading the body, so assume that it is not read to its end.
+		// Another goroutine is reading the body. Assume that it will not read the whole body.
 		return true
 	}
 	defer b.mu.Unlock()

@@ -21,7 +21,8 @@ type deadline struct {
 	set  func(time.Time) error
 }
 
-// whole starts the time limit for a whole request or response. A limit of zero removes the last one.
+// whole sets the time limit for a whole request or response, which starts now. A limit of zero removes the previous
+// time limit.
 func (d *deadline) whole(limit time.Duration) {
 	if limit <= 0 {
 		d.last = 0
@@ -33,8 +34,9 @@ func (d *deadline) whole(limit time.Duration) {
 	}
 }
 
-// extend ensures that the deadline is at least limit from now. It only changes the deadline if the time left is shorter
-// than limit or longer than 4/3 of limit. A limit of zero removes the deadline.
+// extend ensures that at least the duration limit is left until the deadline. It only sets a new deadline if the time
+// left is shorter than limit or longer than 4/3 of limit. A limit of zero removes the deadline, except for the time
+// limit of a whole request or response.
 func (d *deadline) extend(limit time.Duration) {
 	if limit <= 0 {
 		switch {
@@ -53,7 +55,7 @@ func (d *deadline) extend(limit time.Duration) {
 	d.fix(now + limit + min(time.Second, limit/4))
 }
 
-// The method limit sets the deadline to the current time plus from. If from is zero, it removes the deadline.
+// d.limit(from) sets the deadline to the current time plus the duration from. If from is zero, it removes the deadline.
 func (d *deadline) limit(from time.Duration) {
 	if from > 0 {
 		d.fix(time.Since(processStart) + from)

@@ -77,7 +77,7 @@ type Conn struct {
 // panicked, because a goroutine of the handler may still use the buffers.
 func (c *Conn) abandon() { c.input.pooled, c.writer.pooled = pools.Buffer{}, pools.Buffer{} }
 
-// end closes the connection, unless another owner has taken it over.
+// end closes the connection, unless the handler or another server has taken it over.
 func (c *Conn) end() {
 	if !c.switched {
 		_ = c.nc.Close()
@@ -134,7 +134,7 @@ func (c *Conn) wait() bool {
 	err := c.readIdle()
 	c.state.Store(stateActive)
 	if c.closing.Load() {
-		// Shutdown changes the read deadline at about this time, so the cached deadline may be wrong.
+		// Shutdown may have changed the read deadline in the meantime, so the cached deadline may be wrong.
 		c.mu.Lock()
 		c.reads.invalidate()
 		c.mu.Unlock()
@@ -151,7 +151,7 @@ var longAgo = time.Unix(1, 0)
 // maxKeptFields is the maximum number of header fields for which an idle connection keeps memory.
 const maxKeptFields = 32
 
-// forget releases the memory of the last request.
+// forget clears the last request, so that an idle connection does not keep its strings in memory.
 func (c *Conn) forget() {
 	fields := c.request.Fields[:0]
 	if clear(fields[:cap(fields)]); cap(fields) > maxKeptFields {
@@ -221,7 +221,8 @@ func (c *Conn) reject(reason *http1.Error) {
 }
 
 // endAfter is called before the connection is closed. If the client may still be sending data, endAfter discards the
-// data for a while, so that the client can read the response. It always returns false: there is no other request.
+// data for a while, so that the client can read the response. It always returns false, because the connection cannot
+// serve another request.
 func (c *Conn) endAfter(bodyRead bool) bool {
 	if c.writer.err == nil && (!bodyRead || !c.input.empty()) {
 		c.linger()

@@ -24,7 +24,7 @@ type requestContext struct {
 	watched chan struct{}
 }
 
-// makeContext creates the context of the current request. It is called when the context is used for the first time.
+// makeContext creates the context of the current request. It is called only if the context is used.
 func (c *Conn) makeContext() context.Context {
 	x := &requestContext{c: c}
 	c.context.Store(x)
@@ -139,5 +139,6 @@ func (x *requestContext) unwatch() {
 	_ = c.nc.SetReadDeadline(time.Time{})
 }
 
-// over is stored in requestContext.watched to keep watch from starting a goroutine.
+// over is stored in requestContext.watched when the socket must not be watched any more, so that watch does not start a
+// goroutine.
 var over = make(chan struct{})

@@ -29,8 +29,8 @@ func (i *input) unread() []byte { return i.buffer[i.start:i.end] }
 
 func (i *input) use(n int) { i.start += n }
 
-// space returns free space in the buffer to read into. If there is no buffer yet, space takes a buffer from the pool.
-// If no space is left at the end of the buffer, it moves the unread bytes to the start.
+// space returns the free part of the buffer, for the next read from the connection. If there is no buffer yet, it takes
+// one from the pool. If the buffer has no free bytes at its end, it moves the unread bytes to the start.
 func (i *input) space() []byte {
 	switch {
 	case i.buffer == nil:

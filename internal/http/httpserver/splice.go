@@ -25,7 +25,8 @@ func (w *writer) splice(source io.Reader) (n int64, done bool, err error) {
 		return 0, false, nil
 	}
 	if _, ok := limited.R.(*net.TCPConn); !ok {
-		// limited may also end before its limit: Caddy copies long bodies in parts of 64 KiB.
+		// The source is not a TCP connection. Caddy, for example, copies long bodies in parts of 64 KiB, each with its
+		// own io.LimitedReader.
 		return 0, false, nil
 	}
 	if w.left >= 0 && limited.N > w.left {
@@ -46,7 +47,7 @@ func (w *writer) splice(source io.Reader) (n int64, done bool, err error) {
 }
 
 // keepWriting starts a timer that extends the write deadline while the kernel copies a body, as long as the client
-// acknowledges new bytes within the limit Send. The caller must call stop when the copy has ended.
+// acknowledges new bytes within the time limit Limits.Send. The caller must call stop when the copy has ended.
 func (c *Conn) keepWriting() (stop func()) {
 	limit := c.limits.Send
 	if limit <= 0 {

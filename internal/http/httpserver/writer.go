@@ -35,8 +35,8 @@ type writer struct {
 	left              int64
 	// sent is the number of body bytes that the handler has written.
 	sent int64
-	// closing is true if the connection must be closed after the response. untilClose is true if the body has no other
-	// end than the end of the connection.
+	// closing is true if the connection must be closed after the response. untilClose is true if the end of the
+	// connection marks the end of the body.
 	closing, untilClose bool
 	// err is the first error of a write to the client connection. Further writes return it.
 	err error
@@ -56,7 +56,7 @@ func (w *writer) begin() {
 	*w = writer{c: w.c, toHead: request.Method == http.MethodHead, http10: request.Minor == 0}
 }
 
-// ensureBuffer takes a buffer from the pool if the writer has no buffer.
+// ensureBuffer gets a buffer from the pool if the writer has no buffer yet.
 func (w *writer) ensureBuffer() {
 	if !w.pooled.Held() {
 		w.pooled = small.Get()
@@ -359,7 +359,7 @@ func (w *writer) end() bool {
 		w.buffer, _ = http1.AppendLastChunk(w.buffer, nil)
 	}
 	if errors.Is(w.err, errAborted) && w.started && !w.untilClose {
-		// Send the buffered data, because the client may be able to use an incomplete response.
+		// Clear the error and send the buffered data, because the client may be able to use an incomplete response.
 		w.err = nil
 		_ = w.Flush()
 		w.err = errAborted
