@@ -27,12 +27,12 @@ type Limits struct {
 	Requests, Streams int
 	// H2C allows clients to use HTTP/2 without TLS.
 	H2C bool
-	// Names decides which request header fields are forwarded.
+	// Names defines which unusual characters the names of forwarded request header fields may contain.
 	Names message.Names
 }
 
-// With returns the limits that apply if the ConfigMap sets the limits in by. A limit that the ConfigMap does not set
-// keeps its value.
+// With returns a copy of l in which the limits that are set in by replace the limits of l. by contains the limits in
+// the ConfigMap.
 func (l Limits) With(by *ir.ClientConnections) Limits {
 	l.Head, l.Body = cmp.Or(by.HeaderTimeout, l.Head), cmp.Or(by.BodyTimeout, l.Body)
 	l.HeadBytes, l.Streams = cmp.Or(by.MaxHead, l.HeadBytes), cmp.Or(by.Streams, l.Streams)
@@ -48,8 +48,9 @@ func (l Limits) With(by *ir.ClientConnections) Limits {
 // Last reports whether a connection must be closed after its request number n, counted from 1.
 func (l *Limits) Last(n int) bool { return l.Requests > 0 && n >= l.Requests }
 
-// NamesOf returns which request header names are forwarded: plain names, plain names and names with underscores, or all
-// names. As in nginx, names with underscores are forwarded if invalid names are allowed.
+// NamesOf returns which characters the names of forwarded request header fields may contain, according to the
+// ConfigMap: letters, digits and hyphens; also underscores; or any characters. As in nginx, underscores are allowed if
+// invalid names are allowed.
 func NamesOf(by *ir.ClientConnections) message.Names {
 	switch {
 	case by.InvalidNames:
