@@ -44,8 +44,8 @@ type body struct {
 	// buffer holds the first size bytes of the body. file holds the bytes that follow.
 	buffer pools.Buffer
 	size   int
-	// quota is the namespace's share of the memory budget. charged is the number of bytes that were taken from it for
-	// this body. quota is nil while the body fits into the first, small buffer.
+	// quota is the namespace's share of the memory budget. charged is the number of bytes that this body has taken from
+	// quota. quota is nil while the body fits into the first, small buffer.
 	quota    *budget.Share
 	charged  int64
 	file     *spool
@@ -108,13 +108,13 @@ func (r *request) streams() bool {
 	return r.settings.StreamRequest && (!r.settings.speaksCGI() || r.Length >= 0)
 }
 
-// withoutRoom reports whether the body is streamed only because it could not be buffered: the limits of memory and
-// files have been reached. Until a slow client has sent the rest of the body, the request occupies the connection to
-// the endpoint.
+// withoutRoom reports whether the body is streamed only because it could not be buffered completely, since the limits
+// of memory and files have been reached. If the client is slow, such a request occupies its connection to the endpoint
+// for a long time.
 func (r *request) withoutRoom() bool { return r.body != nil && r.body.rest != nil && !r.streams() }
 
-// read buffers the body, first in memory and then in a file. If both are exhausted, the part of the body that is still
-// to be read from the client remains in b.rest.
+// read buffers the body, first in memory and then in a file. If the limits of memory and files are reached, b.rest
+// reads the rest of the body from the client later.
 func (b *body) read() error {
 	for b.buffer = small.Get(); !b.rest.ended.Load(); {
 		if b.size == len(b.buffer.Bytes()) && !b.grow() {
@@ -241,7 +241,7 @@ func (b *body) sentAt() time.Time {
 	return b.rest.start.Add(time.Duration(b.rest.lastRead.Load()))
 }
 
-// arriving reports whether the client may still be sending the body.
+// arriving reports whether a part of the body has not been read from the client yet.
 func (b *body) arriving() bool { return b != nil && b.rest != nil && !b.rest.ended.Load() }
 
 // release returns the buffer to its pool. The body must not be read afterwards. release is not called after a panic,
@@ -347,14 +347,14 @@ func (r *bodyReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// timedOut reports whether a read failed because the client was too slow, and not because stop was called. After such a
-// timeout, net/http cancels the request before it returns the error of the read. The cancellation leads to a call of
-// stop with afterEnd set, so the error is a timeout of the client although stopped is true.
+// timedOut reports whether a read failed because the client was too slow, and not because stop was called. After a
+// timeout, net/http cancels the request before the read returns, so that stop is called with afterEnd set. So a timeout
+// error with afterEnd set means that the client was too slow.
 func (r *bodyReader) timedOut(err error) bool { return r.afterEnd && isTimeout(err) }
 
 // stop interrupts a read in progress and makes later reads fail. afterEnd is true if the context of the request has
-// already ended. Only the first call has an effect. Concurrent calls wait until the first call has returned:
-// afterwards, their callers may use the client's connection for the next request, which must not be interrupted.
+// already ended. Only the first call has an effect. Concurrent calls wait until the first call has returned, so that it
+// cannot interrupt the next request on the client's connection.
 func (r *bodyReader) stop(afterEnd bool) {
 	r.stopping.Lock()
 	defer r.stopping.Unlock()
@@ -367,7 +367,7 @@ func (r *bodyReader) stop(afterEnd bool) {
 	case r.mu.TryLock():
 		r.mu.Unlock()
 	case r.rest != nil:
-		// A read is in progress, and may wait for a slow client, so interrupt it.
+		// Interrupt the read in progress, because it may wait for a slow client.
 		r.rest.writer.EndBody()
 	}
 }
@@ -375,8 +375,8 @@ func (r *bodyReader) stop(afterEnd bool) {
 // errClientBody means that the client did not send the complete request body.
 var errClientBody = errors.New("the client did not send the whole request body")
 
-// readFailed returns the error for a request body that could not be read, with the status code for the client. gone is
-// the reason why the client has left, or nil if it has not left.
+// readFailed returns the error, with the status code for the client, for a request body that could not be read because
+// of err. gone is the reason why the client has disconnected, or nil if it is still connected.
 func readFailed(gone, err error) error {
 	status := http.StatusBadRequest
 	var tooLarge *http.MaxBytesError

@@ -13,10 +13,10 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/reach"
 )
 
-// The backend IDs for connections to external services. For each ID, reach.Guard applies different rules:
-// serviceByAddress is for services at an IP address. serviceByName is for services at a DNS name, which may resolve to
-// any address. serviceByRequestHost is for services at the host of the client's request, which this process itself may
-// serve.
+// The backend IDs for connections to external services. They tell reach.Guard, which decides whether a connection to an
+// address is allowed, how the URL of the service names its host. serviceByAddress means an IP address. serviceByName
+// means a DNS name, which may resolve to any address. serviceByRequestHost means the host of the client's request,
+// which this process itself may serve.
 const (
 	serviceByAddress     = "service/address"
 	serviceByName        = "service/name"
@@ -37,8 +37,8 @@ func NewServicePool(guard *reach.Guard) *Pool {
 }
 
 // Call calls an external service on behalf of a request. The call is canceled when the request ends. Call reads at most
-// callout.MaxResponse bytes of the response, or q.Drain bytes if that is more. It does not follow redirects. As in
-// ingress-nginx, the certificate of an HTTPS service is not verified.
+// max(callout.MaxResponse, q.Drain) bytes of the response. It does not follow redirects. As in ingress-nginx, the
+// certificate of an HTTPS service is not verified.
 func (p *Pool) Call(r *message.Request, q *callout.Call) (callout.Response, error) {
 	to, config := key{namespace: q.Namespace, address: q.Address, own: q.Own}, (*tls.Config)(nil)
 	if q.Secure {
@@ -173,8 +173,8 @@ func (c *conn) discard(limit int, patience bool) bool {
 	return true
 }
 
-// skipBody skips the part of the response body that is in the connection's buffer. It reports whether the end of the
-// body was reached.
+// skipBody discards the part of the response body that is in the connection's buffer. It returns true if this part
+// contains the end of the body.
 func (c *conn) skipBody(chunks *http1.Decoder, left *int64) bool {
 	switch c.head.Framing {
 	case http1.NoBody:

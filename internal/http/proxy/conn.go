@@ -22,9 +22,9 @@ const (
 	// by renewParts.
 	renewInterval = time.Second
 	renewParts    = 8
-	// watchDelay is how long a request waits for the endpoint before conn.watch is called. Most responses arrive
-	// earlier, which saves the CPU time of the call. A client that disconnects before conn.watch is called is detected
-	// within 2*watchDelay.
+	// watchDelay is how long a request waits for the endpoint before it calls conn.watch, which starts to watch for a
+	// disconnect of the client. Most responses arrive earlier, so that the cost of this call is saved. If the client
+	// disconnects before the call, this is detected within 2*watchDelay.
 	watchDelay = 100 * time.Millisecond
 	// maxHead is the maximum size of a response head, in bytes. It is many times the size of nginx's buffers.
 	maxHead = 1 << 20
@@ -37,8 +37,8 @@ var small, large = pools.NewBuffers("proxy: 4 KiB", 4<<10), pools.NewBuffers("pr
 // conn is a connection to an endpoint. It is used by one request at a time.
 type conn struct {
 	key key
-	// share is the budget share to which close returns the file descriptor of the connection. It is nil if no file
-	// descriptor was taken from a budget.
+	// share is the namespace's share of the budget of file descriptors. The method close returns the file descriptor of
+	// the connection to it. share is nil if no file descriptor was taken from a budget.
 	share *budget.Share
 	// socket is the connection that is read from and written to. It is a *tls.Conn if the endpoint uses TLS. bare is
 	// the TCP connection, below TLS if there is TLS. records is nil without TLS.
@@ -88,8 +88,9 @@ type deadline struct {
 	moved time.Time
 }
 
-// due reports whether the deadline must be set again. If so, it also sets d.moved to now. Because the deadline is set
-// at most once per d.slack, and to a time that is later by d.slack, it may expire late by up to d.slack.
+// due reports whether the caller must set the deadline again, because d.slack has passed since it was last set. If so,
+// due also sets d.moved to now. The caller adds d.slack to the timeout, because the deadline is not renewed while
+// d.slack passes. A timeout may therefore be late by up to d.slack.
 func (d *deadline) due(now time.Time) bool {
 	if now.Sub(d.moved) < d.slack {
 		return false
@@ -105,7 +106,7 @@ func newConn(socket net.Conn, to key) *conn {
 		c.bare = c.records.Conn
 	}
 	if tcp, ok := c.bare.(syscall.Conn); ok {
-		// If c.raw is nil, the method silent always returns true.
+		// If this fails, c.raw is nil, and the method silent always returns true.
 		c.raw, _ = tcp.SyscallConn()
 	}
 	return c
@@ -158,8 +159,9 @@ func (c *conn) grow() {
 	old.Release()
 }
 
-// read reads from the endpoint. Until watch is called, reads have a short deadline, watchDelay. When that deadline
-// expires, read calls watch and reads again.
+// read reads from the endpoint. The first reads of a request have a short deadline, watchDelay. If it expires, read
+// calls watch, which starts to watch for a disconnect of the client, and reads again with the read timeout. So fast
+// responses do not need the call of watch.
 func (c *conn) read(b []byte) (int, error) {
 	// Extend the deadline before each read. The last read may have been long ago if the client accepts the response
 	// slowly.
@@ -197,8 +199,8 @@ func (c *conn) begin(r *message.Request, reads, writes time.Duration) {
 	c.in.slack = watchDelay
 }
 
-// watch makes sure that interrupt is called when the request ends, for example because the client leaves. From then on,
-// reads may take as long as the read timeout allows.
+// watch makes sure that the connection is interrupted when the context of the request ends, for example because the
+// client disconnects. It also extends the deadline of reads from watchDelay to the read timeout.
 func (c *conn) watch() {
 	if c.unwatch != nil {
 		return
@@ -244,7 +246,8 @@ func (c *conn) extendWrite() {
 	}
 }
 
-// suspendReadDeadline suspends the read deadline while the client is sending a body.
+// suspendReadDeadline removes the read deadline until startReadTimeout is called. It is used while the request body is
+// sent, because the endpoint may wait for the body of a slow client.
 func (c *conn) suspendReadDeadline() {
 	c.watch()
 	c.sending.Store(true)
@@ -252,7 +255,8 @@ func (c *conn) suspendReadDeadline() {
 	c.keepInterrupted()
 }
 
-// startReadTimeout starts the read timeout for the response. It is called by the goroutine that sent the body.
+// startReadTimeout starts the read timeout for the response. It is called, after suspendReadDeadline, by the goroutine
+// that has sent the request body.
 func (c *conn) startReadTimeout() {
 	c.sending.Store(false)
 	_ = c.bare.SetReadDeadline(time.Now().Add(c.in.limit + c.out.slack))

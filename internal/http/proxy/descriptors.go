@@ -20,7 +20,7 @@ import (
 // Without the limit per namespace, one namespace could use up the file descriptors that other requests and new clients
 // need.
 type descriptors struct {
-	// budget returns the budget, which is created by the first call.
+	// budget returns the budget of file descriptors, which the first call creates.
 	budget func() *budget.Budget
 	// full is the error that is returned if no file descriptor is available. refused is the number of requests or
 	// bodies that got no file descriptor.
@@ -31,9 +31,9 @@ type descriptors struct {
 var errNoConnection = errors.New("the namespace has reached its limit of connections to endpoints: " +
 	"raise the limit of open files, or start more replicas")
 
-// endpoints limits the file descriptors of connections to endpoints, calls the file descriptors of connections to
-// external services, and bodyFiles the file descriptors of temporary files for bodies. endpoints and bodyFiles are
-// divided between the namespaces of the backends, calls between the namespaces of the Ingresses.
+// Each variable limits the file descriptors for one purpose: endpoints for connections to endpoints, calls for
+// connections to external services, and bodyFiles for temporary files with bodies. endpoints and bodyFiles are divided
+// between the namespaces of the backends. calls is divided between the namespaces of the Ingresses.
 var (
 	endpoints = &descriptors{
 		budget: sync.OnceValue(budget.Endpoints.Budget),
@@ -43,7 +43,7 @@ var (
 	bodyFiles = &descriptors{budget: sync.OnceValue(budget.BodyFiles.Budget), full: errNoRoom}
 )
 
-// d.of(namespace) returns the share of the budget that belongs to the namespace.
+// d.of(namespace) returns the namespace's share of the budget of file descriptors.
 func (d *descriptors) of(namespace string) *budget.Share { return d.budget().Share(namespace, "") }
 
 // refuse counts a request or body that got no file descriptor, and returns the error for it.

@@ -55,8 +55,8 @@ const (
 	maxRewrittenBytes = 256 << 10
 )
 
-// has reports whether one more header value of the response may be rewritten. If so, the value counts towards the
-// limit.
+// has reports whether one more header value of the response may be rewritten. If so, it also decrements the number of
+// values that may still be rewritten.
 func (a *allowance) has() bool {
 	a.attributes--
 	return a.attributes >= 0 && a.bytes >= 0
@@ -93,8 +93,8 @@ func (r *request) edit(fields message.Fields) {
 	}
 }
 
-// rewriteURL returns the rewritten URL for the URL of a redirect in value. If the rewritten URL contains control
-// characters, which are not valid in a header field, rewriteURL returns value unchanged.
+// rewriteURL rewrites value, the URL of a redirect. It returns value unchanged if the new URL contains control
+// characters, which are not valid in a header field.
 func (a *attribute) rewriteURL(value string, variable func(string) string) string {
 	next := a.replaced(value, variable)
 	if strings.ContainsFunc(next, nginx.IsControl) {

@@ -90,7 +90,7 @@ func (r *request) send(c *conn) (*upload, error) {
 	return r.upload(c), nil
 }
 
-// sendHead sends the request head, followed by the bytes in memory: the whole body, or nothing.
+// sendHead sends the request head, followed by memory, which contains the whole body or is empty.
 func (r *request) sendHead(c *conn, buffer, memory []byte) error {
 	head, err := r.appendHead(buffer[:0], c)
 	if err != nil {
@@ -142,7 +142,7 @@ func (r *request) readHead(c *conn) error {
 		case status >= http.StatusOK:
 			return nil
 		case status > http.StatusContinue:
-			// If the client has left, writing the final response will also fail, so ignore the error here.
+			// Ignore the error: if the client has disconnected, writing the final response fails, too.
 			_ = r.Writer.Interim(status, c.response.Fields)
 		}
 	}
@@ -191,7 +191,8 @@ func (r *request) writeHead(a *message.Response) error {
 	return nil
 }
 
-// abort aborts a response whose head has been written, if err is not nil.
+// abort cuts off the response to the client, whose head has already been written, and returns an error that wraps err
+// and exchange.ErrAborted. If err is nil, abort does nothing and returns nil.
 func (r *request) abort(err error) error {
 	if err == nil {
 		return nil

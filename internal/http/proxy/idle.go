@@ -63,7 +63,7 @@ func (i *idleTimer) reset(d time.Duration) {
 	}
 }
 
-// pause stops the timer while the request does not wait for the endpoint.
+// pause stops the timer. It is called when the request no longer waits for the endpoint.
 func (i *idleTimer) pause() { i.timer.Stop() }
 
 // awaitClient is called before each read of the request body. It starts the read timeout for gRPC, and pauses the timer
@@ -76,7 +76,7 @@ func (i *idleTimer) awaitClient() {
 	}
 }
 
-// end stops the timer and cancels the context.
+// end stops the timer and cancels the context of the request to the endpoint.
 func (i *idleTimer) end() {
 	i.mu.Lock()
 	i.ended = true

@@ -33,8 +33,8 @@ var unmeasured atomic.Int64
 var errNoLength = errors.New("FastCGI needs the length of the request body: the client did not send it, " +
 	"and there is no memory or file to buffer the body")
 
-// Usage contains the current resource usage of request and response bodies, and of connections to endpoints and
-// external services.
+// Usage contains the resources that are used for buffered bodies and for connections to endpoints and external
+// services.
 type Usage struct {
 	// Endpoints, Calls and BodyFiles are numbers of file descriptors. BodyMemory and BodyFileBytes are numbers of
 	// bytes.

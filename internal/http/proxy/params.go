@@ -69,7 +69,7 @@ func paramsOf(own map[string]string) ([]param, error) {
 	return append(given, list...), nil
 }
 
-// cgiParams returns the parameters that do not come from header fields.
+// cgiParams returns the FastCGI parameters of a request, except the parameters for header fields.
 func (r *request) cgiParams() []fastcgi.Param {
 	c := cgi{request: r, uri: message.CleanPath(r.Path), length: r.cgiLength()}
 	c.script = c.uri
@@ -104,7 +104,8 @@ func (r *request) cgiLength() string {
 	return strconv.FormatInt(length, 10)
 }
 
-// cgi holds the parts of a request that the functions in cgiValues use.
+// cgi holds a request, and the parts of its path that nginx's FastCGI variables refer to. The functions in cgiValues
+// use it.
 type cgi struct {
 	*request
 	// uri is the cleaned path. script is the path of the script file, and info is the part of the path after it, as

@@ -22,7 +22,8 @@ type Pool struct {
 	idle        map[key][]*conn
 	count       int
 	byNamespace map[string]int
-	// sweeps is the timer of the next sweep. It is nil if no sweep is scheduled.
+	// sweeps is the timer for the next call of sweep, which closes unusable idle connections. It is nil if no call is
+	// scheduled.
 	sweeps *time.Timer
 	closed bool
 	// perAddress is the maximum number of idle connections per key, and idleTimeout is how long they are kept.
@@ -48,7 +49,7 @@ type key struct {
 	namespace, address string
 	// secured is nil for connections without TLS.
 	secured *tlsClient
-	// own is true for external services that may be served by this process itself.
+	// own is true for connections to external services that this process itself may serve.
 	own bool
 }
 
@@ -88,7 +89,8 @@ func (p *Pool) Configure(perAddress int, idleTimeout time.Duration) {
 	}
 }
 
-// configure changes the configuration of the pool. It returns false if the configuration is already the same.
+// configure sets the limits of the pool: the number of idle connections per address and the idle timeout. It returns
+// false if the pool already has these limits.
 func (p *Pool) configure(perAddress int, idleTimeout time.Duration) bool {
 	p.mu.Lock()
 	perAddress, idleTimeout = cmp.Or(perAddress, defaultPerAddress), cmp.Or(idleTimeout, defaultIdleTimeout)
@@ -173,9 +175,9 @@ func (p *Pool) keep(c *conn) {
 	}
 }
 
-// put adds an idle connection to the pool. It returns false if the pool is full or does not keep the connection for
-// another reason. front must be true if the connection was only inspected, not used: it is then added at the front,
-// since the connections of a key are sorted by their last use.
+// put adds an idle connection to the pool. It returns false if the pool does not accept the connection, for example
+// because it is full. The connections of a key are sorted by their last use. So if the connection was only inspected,
+// and not used, front must be true: put then inserts it at the front.
 func (p *Pool) put(c *conn, front bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -204,7 +206,7 @@ func (p *Pool) hasRoom(namespace string) bool {
 // period returns the interval between sweeps. The caller must hold p.mu.
 func (p *Pool) period() time.Duration { return min(sweepPeriod, max(shortestPeriod, p.idleTimeout)) }
 
-// arm schedules the next sweep. The caller must hold p.mu.
+// arm schedules the next call of sweep. The caller must hold p.mu.
 func (p *Pool) arm() {
 	p.sweeps = panics.AfterFunc("proxy/sweep", p.period(), func() { p.sweep(time.Now()) })
 }
@@ -261,8 +263,8 @@ func (p *Pool) unused(now time.Time) []*conn {
 		if n == 0 && len(list) > 0 {
 			continue
 		}
-		// sweep puts each connection back at the front of its list, so the connection that has been idle for the
-		// longest time must come last.
+		// Add the connections in reverse order: sweep puts each one back at the front of p.idle[to], where the
+		// connection that has been idle for the longest time must come first.
 		for i := n - 1; i >= 0; i-- {
 			found = append(found, list[i])
 		}

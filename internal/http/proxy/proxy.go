@@ -73,7 +73,8 @@ type request struct {
 	// request.
 	address string
 	sent    bool
-	// replaced is set if the response of the endpoint was discarded and the client gets an error page instead.
+	// replaced is the error for which the client gets an error page, if the response of the endpoint was discarded,
+	// otherwise nil.
 	replaced *exchange.Failure
 	// goneAtStop is set when reading of the request body is stopped. It points to the reason why the client had already
 	// disconnected at that time, or to a nil error if the client was still connected.
@@ -82,9 +83,9 @@ type request struct {
 	heldContext context.Context //nolint:containedctx // It is the context of the request.
 }
 
-// gone returns the reason why the client no longer waits for the response, or nil if the client still waits. If reading
-// of the request body was stopped, gone returns the reason that was recorded at that time, because the stop itself may
-// later make it seem that the client has disconnected.
+// gone returns the reason why the client no longer waits for the response, or nil if the client still waits. Once
+// reading of the request body was stopped, gone returns the reason that was recorded before the stop, because the stop
+// itself may cancel the context as if the client had disconnected.
 func (r *request) gone() error {
 	if left := r.goneAtStop.Load(); left != nil {
 		return *left
@@ -92,11 +93,11 @@ func (r *request) gone() error {
 	return context.Cause(r.client())
 }
 
-// hold prevents the exchange and the request from being reused for another request, because goroutines that use them
-// may outlive this request.
+// hold prevents r and its exchange from being reused for another request, because goroutines that use them may still
+// run when this request has ended.
 func (r *request) hold() { r.Retained, r.heldContext = true, r.Context() }
 
-// client returns the context of the request.
+// r.client() returns the context of the client's request. It may be called by goroutines that outlive the request.
 func (r *request) client() context.Context {
 	if r.heldContext != nil {
 		return r.heldContext
@@ -205,13 +206,14 @@ func (r *request) retryAllowedFor(status int) bool {
 var ErrNoEndpoint = errors.New("the backend has no available endpoint")
 
 var (
-	// errTryNext means that the response is not forwarded, because its status allows another endpoint to be tried.
+	// errTryNext means that the response was not forwarded to the client, because its status is a configured reason to
+	// try another endpoint.
 	errTryNext = errors.New("the endpoint returned a status for which the request is retried at another endpoint")
 	// errBadRequest means that the request cannot be encoded for the endpoint.
 	errBadRequest = errors.New("the request cannot be sent to the endpoint")
 	// errInvalid means that the response is not valid HTTP.
 	errInvalid = errors.New("the response is not valid HTTP")
-	// errPanicked ends a transfer whose goroutine panicked.
+	// errPanicked is the error of a body transfer whose goroutine has panicked.
 	errPanicked = errors.New("the transfer was aborted because the controller panicked")
 	// errClientWrite means that the response could not be written to the client.
 	errClientWrite = errors.New("writing to the client failed")

@@ -44,7 +44,7 @@ func (c *conn) forget() {
 type responseBody struct {
 	c       *conn
 	framing http1.Framing
-	// left is the number of bytes that have not been read yet, if the length of the body is known.
+	// left is the number of body bytes that have not been read yet, if the length of the body is known.
 	left   int64
 	chunks http1.Decoder
 	ended  bool
@@ -144,7 +144,7 @@ func (r *request) forwardBody(c *conn) error {
 	if r.flushes(&c.response) {
 		b.flushes = r.Writer
 	} else if r.settings.BufferResponse {
-		// The response is buffered by another goroutine. After c.watch, its reads can be interrupted.
+		// Another goroutine reads and buffers the response. Its reads can only be interrupted after a call of watch.
 		c.watch()
 	}
 	if err := r.copy(b, c.response.Length); err != nil {

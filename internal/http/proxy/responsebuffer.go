@@ -19,9 +19,9 @@ type responseBuffer struct {
 
 	mu      sync.Mutex
 	changed *sync.Cond
-	// memory holds up to maxMemory bytes of the response. These bytes were reserved in quota, the namespace's share of
-	// the memory budget. If the budget was exhausted, maxMemory is 0. In that case, memory is used only if there is no
-	// file, and only for one part of the response at a time.
+	// memory buffers up to maxMemory bytes of the response; further bytes are written to file. maxMemory bytes are
+	// reserved in quota, the namespace's share of the memory budget. If the budget was exhausted, maxMemory is 0, and
+	// all bytes are written to file. If there is no file either, memory holds one part of the response at a time.
 	memory    bytes.Buffer
 	maxMemory int
 	quota     *budget.Share
@@ -75,7 +75,7 @@ func (r *responseBuffer) fillWith(buffer []byte, source io.Reader) error {
 	}
 }
 
-// store buffers a part of the response. It waits while memory and file are full. It returns an error if the
+// store buffers a part of the response in r.memory or r.file. It waits while both are full. It returns an error if the
 // responseBuffer is closed.
 func (r *responseBuffer) store(piece []byte) error {
 	r.mu.Lock()
@@ -144,8 +144,8 @@ func (r *responseBuffer) Read(b []byte) (int, error) {
 	}
 }
 
-// close discards the buffered data and releases the memory and the file. It calls stop to interrupt reading from
-// source, and waits until source is no longer read.
+// close releases the memory and the file, with the data that they contain. If the response is still being read from the
+// endpoint, close calls stop to interrupt this, and waits until the read has ended.
 func (r *responseBuffer) close(stop func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

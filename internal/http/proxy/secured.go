@@ -23,8 +23,8 @@ type Secured struct {
 	client *trust.Client[*tlsClient]
 }
 
-// tlsKey identifies a Secured in its pool. authority holds the contents of the Secret that tls refers to. If a Secret
-// is no longer used and is later used again, it gets a new authority, and therefore a new tlsKey.
+// tlsKey is the key of a Secured in Pool.secured. authority holds the contents of the Secret that tls refers to. If a
+// Secret becomes unused and is used again later, it gets a new authority, and therefore a new tlsKey.
 type tlsKey struct {
 	tls       ir.BackendTLS
 	authority *trust.Authority

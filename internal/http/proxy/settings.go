@@ -69,7 +69,7 @@ func NewSettings(p ir.Proxy) (*Settings, error) {
 	return s, nil
 }
 
-// closes reports whether endpoints are asked to close the connection after each response.
+// closes reports whether requests ask the endpoint to close the connection after the response.
 func (s *Settings) closes() bool { return s.Connection == "close" }
 
 // retry holds the conditions under which a failed request is sent to another endpoint, as in nginx's
@@ -118,8 +118,8 @@ const (
 	failedByInvalid
 	// endpointRemoved means that the endpoint was removed from the backend before a connection was opened.
 	endpointRemoved
-	// addressForbidden means that connections to the address are forbidden. The endpoint did not fail, and another one
-	// may be tried.
+	// addressForbidden means that the controller may not connect to the address of the endpoint. This is no failure of
+	// the endpoint, and another endpoint may be tried.
 	addressForbidden
 	// notRetried means that the endpoint did not cause the failure and that the request must not be retried.
 	notRetried

@@ -8,7 +8,7 @@ import (
 	"github.com/k8singress/k8singress/internal/process/budget"
 )
 
-// spool is an unnamed temporary file for the part of a body that does not fit into memory.
+// spool is an unnamed temporary file for the part of a request or response body that does not fit into memory.
 type spool struct {
 	file *os.File
 	size int64
@@ -69,9 +69,9 @@ func (s *spool) Close() error {
 	return err
 }
 
-// fill copies source into the file and returns the number of bytes written. If the limit for bytes in files is reached,
-// left is the data that was read but could not be written, and the rest can still be read from source. err is the error
-// of reading from source.
+// fill copies data from source to the file until the end of source, and returns the number of bytes written. If the
+// limit for bytes in files is reached, fill stops, and left is the data that it has read from source but could not
+// write. err is the error of reading from source.
 func (s *spool) fill(source io.Reader) (size int64, left []byte, err error) {
 	buffer := large.Get()
 	size, left, err = s.fillWith(buffer.Bytes(), source)

@@ -19,7 +19,8 @@ type upload struct {
 	// last is true once the last part of the body is being sent. complete is true once the whole body has been sent.
 	last     atomic.Bool
 	complete bool
-	// broken is the error of reading the body from the client. failed is the error of sending the body to the endpoint.
+	// broken is the error of reading the body from the client, and failed the error of sending the body to the
+	// endpoint.
 	broken, failed error
 }
 
@@ -31,8 +32,8 @@ func (r *request) upload(c *conn) *upload {
 		defer close(u.done)
 		panics.Guard("proxy/upload", func() { u.run(c, r) }, func() { u.broken = errPanicked })
 		if u.broken != nil || isTimeout(u.failed) {
-			// The endpoint will not respond to an incomplete request, so interrupt the goroutine that waits for the
-			// response.
+			// Interrupt the goroutine that waits for the response, because the endpoint does not respond to an
+			// incomplete request.
 			c.interrupt()
 			return
 		}
@@ -149,7 +150,8 @@ func (u *upload) join(c *conn, r *request, err error) (complete bool, _ error) {
 	return u.complete, err
 }
 
-// because(err, reason) returns reason in place of err. If err wraps exchange.ErrAborted, so does the result.
+// because(err, reason) returns the error reason, which is the cause of err. If err wraps exchange.ErrAborted, the
+// result wraps it, too.
 func because(err, reason error) error {
 	if errors.Is(err, exchange.ErrAborted) {
 		return fmt.Errorf("%w: %w", exchange.ErrAborted, reason)
