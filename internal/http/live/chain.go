@@ -30,8 +30,9 @@ type chain struct {
 	// refused is the reason why the chain responds with 503 instead of running its handlers. It is nil for a chain that
 	// works. Only the goroutine that changes the routing table may access it.
 	refused error
-	// current is the instance for new requests. It is replaced when Caddy loads a new configuration; requests in flight
-	// continue with the old instance. It is nil after the chain was removed from the routing table.
+	// current is the instance for new requests. A new instance replaces it when Caddy loads a new configuration;
+	// requests in flight continue with the old instance. current is nil after the chain was removed from the routing
+	// table.
 	current atomic.Pointer[instance]
 }
 
@@ -39,7 +40,7 @@ type chain struct {
 type chainID [sha256.Size]byte
 
 // instance is a handler chain that was provisioned for one Caddy configuration. If it contains Caddy handlers, it has
-// its own caddy.Context, which cancel ends.
+// its own caddy.Context; the function cancel cancels this context, which cleans up the handlers.
 type instance struct {
 	steps  []step
 	cancel func()
@@ -112,8 +113,8 @@ func refusedByCaddy(err error) error {
 	return fmt.Errorf("the handler chain was rejected by Caddy: %w", err)
 }
 
-// newUnavailable returns a handler chain that responds to all requests with 503. why is the reason to report for its
-// routes.
+// newUnavailable returns a handler chain that responds to all requests with 503. The error why is reported as the
+// reason for each route with this chain.
 func newUnavailable(why error) *chain {
 	i := &instance{steps: unavailableSteps, cancel: func() {}, parts: &configDigest{}}
 	i.holders.Store(1)
@@ -122,15 +123,15 @@ func newUnavailable(why error) *chain {
 	return c
 }
 
-// needsCaddy reports whether the instance contains Caddy handlers. An instance without Caddy handlers does not depend
-// on the Caddy configuration.
+// needsCaddy reports whether the instance contains Caddy handlers, in addition to filters and the proxy. An instance
+// without Caddy handlers does not depend on the Caddy configuration.
 func (i *instance) needsCaddy() bool {
 	return slices.ContainsFunc(i.steps, func(s step) bool { return s.handler != nil })
 }
 
-// provisionAgain creates a new instance of the chain under ctx and makes it the current instance. It does nothing for a
-// working chain without Caddy handlers. If it fails, the current instance stays in use. changed reports whether the
-// parts of the Caddy configuration that the handlers depend on have changed.
+// provisionAgain provisions the chain for the Caddy configuration of ctx, and uses the new instance for new requests.
+// It does nothing for a working chain without Caddy handlers. If it fails, the old instance stays in use. changed is
+// true if the parts of the Caddy configuration that the handlers depend on have changed.
 func (c *chain) provisionAgain(ctx caddy.Context) (changed bool, err error) {
 	if c.refused == nil && !c.current.Load().needsCaddy() {
 		return false, nil
@@ -156,8 +157,8 @@ var unavailableSteps = []step{{filter: unavailable{}}}
 
 type unavailable struct{}
 
-// Apply responds with 503. It returns no error, because the error would be logged for each request. The reason is
-// reported once, as a Refusal.
+// Apply responds with 503. It does not return an error, which would be logged for each request. Table.Refused reports
+// the reason once.
 func (unavailable) Apply(x *exchange.Exchange) (bool, error) {
 	return true, x.Respond(http.StatusServiceUnavailable, "")
 }
@@ -172,8 +173,7 @@ func (c *chain) acquire() *instance {
 			return nil
 		}
 		holders := i.holders.Load()
-		// A count of zero means that another goroutine has just replaced the instance. The loop then loads the new
-		// instance.
+		// If the count is zero, another goroutine has just replaced the instance, so the loop loads the new instance.
 		if holders > 0 && i.holders.CompareAndSwap(holders, holders+1) {
 			return i
 		}
@@ -182,7 +182,7 @@ func (c *chain) acquire() *instance {
 
 func (i *instance) release() {
 	if i.holders.Add(-1) == 0 {
-		// Modules are cleaned up in a goroutine, so that the request does not wait for the cleanup.
+		// Clean up the Caddy handlers in another goroutine, so that the request does not wait for the cleanup.
 		panics.Go("live/chain", i.cancel)
 	}
 }

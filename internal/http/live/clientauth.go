@@ -22,8 +22,8 @@ func (h *host) RequestsClientCert() bool {
 	return h != nil && h.clients != nil && h.clients.RequestsCert()
 }
 
-// acceptsSameClients reports whether two hosts have the same configuration for client certificates. If so, open streams
-// may continue when one host replaces the other.
+// acceptsSameClients reports whether two versions of a host have the same configuration for client certificates. If so,
+// open streams may continue when one version replaces the other.
 func (h *host) acceptsSameClients(other *host) bool {
 	a, b := h.clientAuth, other.clientAuth
 	if a == nil || b == nil {
@@ -34,10 +34,11 @@ func (h *host) acceptsSameClients(other *host) bool {
 	return x == y
 }
 
-// admit checks the client certificate of a request. It returns nil if the request may proceed to its route, otherwise
-// the response to send. It rejects the request if the host does not accept the client. It also rejects the request if
-// its TLS connection was made for another host and one of the two hosts requests client certificates. If the host
-// accepts a client certificate, admit stores it in the exchange and sets the request header fields that describe it.
+// admit checks the client certificate of a request for the host h. It returns nil if the request may proceed to its
+// route, otherwise the response to send. It rejects a request whose client certificate the host does not accept, and a
+// request on a TLS connection that was opened for another host if one of the two hosts requests client certificates. If
+// the host accepts a client certificate, admit stores it in the exchange and sets the request header fields that
+// describe it.
 func (x *index) admit(q *exchange.Exchange, name string, h *host, route *Route) *mtls.Refusal {
 	if q.TLS() != nil && x.misdirected(q.TLS().ServerName, name, h) {
 		return mtls.Misdirected
@@ -54,9 +55,10 @@ func (x *index) admit(q *exchange.Exchange, name string, h *host, route *Route) 
 	return nil
 }
 
-// misdirected reports whether a TLS connection that was opened for the host server must not carry a request for the
-// host name. This is the case if the two hosts are different and at least one of them requests client certificates. A
-// handshake without a server name counts as a handshake for the fallback host.
+// misdirected reports whether a request must be rejected because its TLS connection was opened for another host, and at
+// least one of the two hosts requests client certificates. server is the server name in the handshake, name is the host
+// name in the request, and h is the virtual host with this name. A handshake without a server name counts as a
+// handshake for the fallback host.
 func (x *index) misdirected(server, name string, h *host) bool {
 	server = message.Hostname(server)
 	if server == name {
@@ -69,8 +71,8 @@ func (x *index) misdirected(server, name string, h *host) bool {
 	return h.RequestsClientCert() || served.RequestsClientCert()
 }
 
-// checkStreams is called when a Secret with CA certificates has changed. After the drain time, it ends the open streams
-// of clients whose certificates are not accepted at that time.
+// checkStreams is called when a Secret with CA certificates for client certificates has changed. After the drain time,
+// it ends the open streams of clients whose certificates are not accepted at that time.
 func (t *Table) checkStreams(secret ir.Name) {
 	var list []endingStreams
 	t.hostsWithClientAuth(func(h *host) {
@@ -90,7 +92,7 @@ func (h *host) rejects(s stream) bool {
 	return refusal != nil && !s.anyClient
 }
 
-// challenges is the path below which certificate authorities fetch ACME HTTP-01 challenges.
+// challenges is the path under which certificate authorities send ACME HTTP-01 challenge requests.
 const challenges = "/.well-known/acme-challenge"
 
 // servesChallenges reports whether both the path of the request and the path of the route are below the path for ACME

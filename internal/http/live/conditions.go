@@ -15,7 +15,7 @@ import (
 type conditions struct {
 	method                  string
 	headers, query, cookies []valueMatch
-	// If session is not nil, the request must have a session cookie for this backend.
+	// If session is not nil, the request must have a valid session cookie (session affinity) for this backend.
 	session *balancer.Backend
 }
 
@@ -55,8 +55,8 @@ func newConditions(c *ir.Conditions, backend *balancer.Backend) (*conditions, er
 	return all, nil
 }
 
-// hold reports whether a request meets all conditions. If matching a regular expression would exceed the budget b, its
-// condition is not met.
+// hold reports whether a request meets all conditions. A condition with a regular expression is not met if matching
+// would exceed the time budget b.
 func (c *conditions) hold(r *message.Request, b *pattern.Budget) bool {
 	return (c.method == "" || c.method == r.Method) && (c.session == nil || c.session.HasSession(valueOf(r.Cookie))) &&
 		all(c.headers, headerOf(r), b) && all(c.query, r.QueryValue, b) && all(c.cookies, r.Cookie, b)

@@ -46,8 +46,8 @@ func (t *Table) backendFor(p *errorPages) *balancer.Backend {
 	return nil
 }
 
-// pagesOf returns the status codes for which an error page replaces a response of the controller itself. It returns nil
-// if no backend can serve error pages.
+// pagesOf returns the status codes for which an error page replaces an error response of the controller itself. It
+// returns nil if no backend can serve error pages.
 func (t *Table) pagesOf(p *errorPages) []int {
 	if t.backendFor(p) == nil {
 		return nil

@@ -106,7 +106,7 @@ func (t *Table) StreamPolicy() ir.StreamPolicy { return t.Global().Streams }
 // DrainTime returns how long streams, such as WebSocket connections, may continue after their route was removed.
 func (t *Table) DrainTime() time.Duration { return cmp.Or(t.Global().Drain, defaultDrain) }
 
-// responseHeaders holds the header changes that apply to all responses: secure applies to responses over TLS, plain to
+// responseHeaders holds the header changes that apply to all responses: secure for responses over TLS, and plain for
 // responses without TLS.
 type responseHeaders struct {
 	hsts          string
@@ -135,8 +135,8 @@ func newResponseHeaders(g *ir.Global, o *Options) *responseHeaders {
 	return a
 }
 
-// Always is the source of Exchange.ForAllResponses: it returns the header changes that apply to every response. secure
-// must be true if the request used TLS.
+// Always is the function for Exchange.ForAllResponses. It returns the header changes that apply to every response.
+// secure must be true if the request used TLS.
 func (t *Table) Always(secure bool) exchange.Changes {
 	if secure {
 		return t.global.responseHeaders.Load().secure

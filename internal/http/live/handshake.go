@@ -29,7 +29,7 @@ func newHandshake(p *ir.TLSPolicy) *handshake {
 
 // handshakes holds the global TLS settings of ir.Global.
 type handshakes struct {
-	// usual applies to hosts that have no TLS settings of their own.
+	// usual holds the settings for hosts that have no TLS settings of their own.
 	usual             *handshake
 	reject, onlyHTTP1 bool
 }
@@ -42,9 +42,9 @@ func newHandshakes(g *ir.Global) *handshakes {
 type Host = host
 
 var (
-	// unknown stands for names that no virtual host serves. The global TLS settings apply to it.
+	// unknown is used for server names without a virtual host. The global TLS settings apply to it.
 	unknown = new(host)
-	// uncovered stands for names that no listener of the port covers.
+	// uncovered is used for server names that do not match the host name of any listener of the port.
 	uncovered = new(host)
 )
 
@@ -95,6 +95,6 @@ func (t *Table) Handshake(h *Host, config *tls.Config) *tls.Config {
 	return config
 }
 
-// The method of(h) returns the TLS settings for connections to the host h: its own settings, or the global settings if
-// the host has no settings.
+// g.of(h) returns the TLS settings for connections to the host h: its own settings, or the global settings if h has no
+// settings.
 func (g *handshakes) of(h *host) *handshake { return cmp.Or(h.handshake, g.usual) }

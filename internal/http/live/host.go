@@ -27,7 +27,7 @@ type Route struct {
 	redirect *ir.HTTPSRedirect
 	streams  *streams
 	// position is the index of the route in host.all. begin is the literal prefix of the route's regular expression:
-	// paths that do not begin with it cannot match.
+	// only paths that begin with it can match.
 	position int
 	begin    string
 	// conditions is nil if the route serves all requests for its path. next is the route for the same path that is
@@ -73,11 +73,13 @@ type host struct {
 	// aliasBy and aliasSince are copied from document.Host: the object that defines the alias, and its creation time.
 	aliasBy    string
 	aliasSince int64
-	// uniform is the result of isUniform. It is computed after all routes have been added.
+	// uniform is the result of isUniform after all routes have been added. It is true if ambiguous paths are harmless
+	// on this host.
 	uniform bool
 	// all lists all routes, in the order of the live configuration.
 	all []*Route
-	// redirect redirects requests without TLS to HTTPS if no route matches them. It is nil if they are not redirected.
+	// redirect is the redirect to HTTPS for requests without TLS that match no route. It is nil if these requests are
+	// not redirected.
 	redirect *ir.HTTPSRedirect
 	// handshake is nil for a host that uses the global TLS settings.
 	handshake *handshake
@@ -116,9 +118,9 @@ func (h *host) find(path string, r *message.Request) (*Route, error) {
 var errTooLong = exchange.Fail(http.StatusRequestURITooLong,
 	errors.New("the path is too long for the regular expressions of its host"))
 
-// search returns the first route whose regular expression matches path, or nil. An expression is skipped, at no cost to
-// the time budget b, if the path does not begin with the expression's literal prefix. So the expressions of one
-// namespace do not slow down requests for the paths of another namespace.
+// search returns the first route whose regular expression matches path, or nil. An expression is skipped if the path
+// does not begin with the literal prefix of the expression. This does not use up the time budget b, so the expressions
+// of one namespace do not affect requests for the paths of another namespace.
 func search(routes []*Route, path string, r *message.Request, b *pattern.Budget) (*Route, error) {
 	for _, route := range routes {
 		if !pattern.MayBegin(path, route.begin) {
@@ -137,8 +139,8 @@ func search(routes []*Route, path string, r *message.Request, b *pattern.Budget)
 	return nil, nil
 }
 
-// The method first returns the first route whose conditions the request meets, or nil. It starts with r and follows the
-// links to the next routes with the same path. r may be nil.
+// r.first(of, b) searches the linked list of routes with the same path, starting with r, and returns the first route
+// whose conditions the request meets. It returns nil if the request meets the conditions of no route. r may be nil.
 func (r *Route) first(of *message.Request, b *pattern.Budget) *Route {
 	for r != nil && r.conditions != nil && !r.conditions.hold(of, b) {
 		r = r.next
@@ -184,8 +186,8 @@ func (h *host) addRegex(r *Route) error {
 	return nil
 }
 
-// The method with appends next to the linked list of routes with the same path that starts with r, and returns the
-// start of the list. r may be nil.
+// r.with(next) adds the route next to the end of the linked list of routes with the same path. It returns the first
+// route of the list: r, or next if r is nil.
 func (r *Route) with(next *Route) *Route {
 	if r == nil {
 		return next
@@ -194,9 +196,9 @@ func (r *Route) with(next *Route) *Route {
 	return r
 }
 
-// The method append adds next to the end of the linked list of routes with the same path that starts with r. Routes
-// with the same access rules share their set of open streams, so that a stream can continue if a change of weights or
-// conditions assigns its request to another route.
+// r.append(next) adds the route next to the end of the linked list of routes with the same path, which starts with r.
+// Routes in the list with the same access rules share one set of open streams. So an open stream can continue when
+// weights or conditions change and its request would match another of these routes.
 func (r *Route) append(next *Route) {
 	for last := r; ; last = last.next {
 		if last.accessKey() == next.accessKey() {

@@ -56,7 +56,7 @@ func (h *hosts) set(name string, value *host, own *[len(hosts{})]bool) {
 	}
 }
 
-// The method with returns a copy of the index in which the hosts in changed replace the hosts with the same names. A
+// x.with(changed) returns a copy of the index in which the hosts in changed replace the hosts with the same names. A
 // nil value in changed removes the host.
 func (x *index) with(changed map[string]*host) *index {
 	next := *x
@@ -182,7 +182,7 @@ func (x *index) get(name string) *host {
 	return x.exact.get(name)
 }
 
-// The method all calls yield with every host.
+// x.all(yield) calls yield with every host of the index.
 func (x *index) all(yield func(*host)) {
 	for _, group := range []*hosts{&x.exact, &x.wildcard} {
 		for _, m := range group {

@@ -18,7 +18,7 @@ const ServerPorts uint16 = 0
 // group holds the virtual hosts of one listener group. All listeners in the group serve the same virtual hosts.
 type group struct {
 	index atomic.Pointer[index]
-	// refused maps host names to routes that are not served as configured.
+	// refused maps host names to the routes of the host that are not served as configured.
 	refused map[string][]refused
 }
 
@@ -133,10 +133,11 @@ func (t *Table) ListenerFor(port uint16, server string) string {
 	return ""
 }
 
-// emptyIndex is an index without hosts. It is used for a name that is not covered by any listener of the port.
+// emptyIndex is an index without virtual hosts. It is used for host names that do not match any listener of the port.
 var emptyIndex = &index{}
 
-// indexFor returns the virtual hosts that serve requests for the host name on a port. name must be in lower case.
+// indexFor returns the index of the virtual hosts that may serve a request with the given host name on a port. name
+// must be in lower case.
 func (t *Table) indexFor(port uint16, name string) *index {
 	if port == ServerPorts {
 		return t.index.Load()
@@ -179,9 +180,9 @@ func (t *Table) allHosts(yield func(*host)) {
 	}
 }
 
-// hostsWithClientAuth calls yield with all hosts of the listener groups in which at least one host requests client
-// certificates. yield must skip the hosts that do not. Only the goroutine that changes the routing table may call
-// hostsWithClientAuth.
+// hostsWithClientAuth calls yield with the hosts of each listener group that contains a host with client certificates.
+// yield must check each host, because other hosts of the same group are included. Only the goroutine that changes the
+// routing table may call hostsWithClientAuth.
 func (t *Table) hostsWithClientAuth(yield func(*host)) {
 	for g := range t.allGroups {
 		if x := g.index.Load(); x.withClientAuth > 0 {

@@ -69,9 +69,9 @@ func (h *host) passthroughCount() int {
 	return 1
 }
 
-// inheritPassthrough moves the open passthrough connections from before, the previous version of the host, to h, even
-// if the backend has changed. If h is nil or does not use passthrough, the connections are returned instead, and the
-// caller must end them.
+// inheritPassthrough moves the open passthrough connections of before, the previous version of the host, to h, even if
+// the backend has changed. If h is nil or does not use passthrough, it returns the connections instead, and the caller
+// must end them.
 func (h *host) inheritPassthrough(before *host) []endingStreams {
 	switch {
 	case before.passthrough == nil:

@@ -55,8 +55,8 @@ func (t *Table) checkPath(x *exchange.Exchange, h *host, route *Route) error {
 	return nil
 }
 
-// admitsAll reports whether all clients that the route r accepts may also access path. other is the route for path, or
-// nil if path has no route. Without a route, admitsAll returns true only if path is still ambiguous, because no
+// admitsAll reports whether all clients that the route r accepts may also access path. other is the route for path. If
+// path has no route, other is nil. In this case, admitsAll returns true only if path is still ambiguous, because no
 // endpoint would serve such a path.
 func (r *Route) admitsAll(path string, other *Route) bool {
 	if other == nil {

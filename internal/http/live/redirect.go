@@ -10,8 +10,9 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// redirectOf returns the redirect to HTTPS for a request. It returns nil if the request is not redirected. route is the
-// route of the request, or nil. A request without a route is not redirected if the next Caddy handler may serve it.
+// redirectOf returns the redirect to HTTPS for a request, or nil if the request is not redirected. route is the route
+// of the request, or nil if no route matches. In the latter case, the request is not redirected if the next Caddy
+// handler may serve it.
 func (h *host) redirectOf(x *exchange.Exchange, route *Route) *ir.HTTPSRedirect {
 	switch {
 	case route != nil:

@@ -36,7 +36,7 @@ type ChainRun struct {
 // because they may still use it.
 var chainRuns = pools.NewStructs[ChainRun]("live: visit")
 
-// run runs the handlers of the chain, starting with the handler at index from.
+// v.run(from) runs the handlers of the chain, starting with the handler at the index from.
 func (v *ChainRun) run(from int) error {
 	steps := v.instance.steps
 	for n := from; n < len(steps); n++ {
@@ -54,8 +54,8 @@ func (v *ChainRun) run(from int) error {
 	return exchange.Fail(http.StatusNotFound, nil)
 }
 
-// from returns a function that runs the chain, starting with the handler at index step. It is a separate method so that
-// a closure is only allocated if the chain has Caddy handlers.
+// v.from(step) returns a function that runs the chain, starting with the handler at the index step. It is a separate
+// method so that a closure is only allocated if the chain has Caddy handlers.
 func (v *ChainRun) from(step int) func() error { return func() error { return v.run(step) } }
 
 type chainRunKey struct{}
@@ -70,8 +70,8 @@ func ChainRunFrom(ctx context.Context) *ChainRun {
 // Exchange returns the exchange: the request and the state of its response.
 func (v *ChainRun) Exchange() *exchange.Exchange { return v.x }
 
-// runHandler runs a Caddy handler with the setup that Caddy handlers need for each request. behind runs the rest of the
-// chain; the Caddy handler calls it as its next handler.
+// runHandler runs a Caddy handler with an http.ResponseWriter and an http.Request that it creates from the exchange.
+// The function behind runs the rest of the chain; the Caddy handler calls it as its next handler.
 func (v *ChainRun) runHandler(handler caddyhttp.MiddlewareHandler, behind func() error) error {
 	x := v.x
 	x.Retained = true
@@ -95,8 +95,9 @@ func (v *ChainRun) runHandler(handler caddyhttp.MiddlewareHandler, behind func()
 	return errors.Join(err, w.Finish())
 }
 
-// enter returns from a Caddy handler to our own code: it copies the changes that Caddy handlers made to the request
-// into the exchange, and then calls fn, whose response is written to w.
+// enter is called when a Caddy handler passes a request on to a filter, the proxy or the rest of the chain. It copies
+// the changes that Caddy handlers made to the request into the exchange, and then calls fn, which writes its response
+// to w.
 func (v *ChainRun) enter(w http.ResponseWriter, r *http.Request, fn func() error) error {
 	x := v.x
 	writer, target, conn := x.Writer, x.Target, x.Conn
@@ -128,8 +129,7 @@ func (v *ChainRun) Forward(s *proxy.Settings, w http.ResponseWriter, r *http.Req
 	return v.enter(w, r, func() error { return v.connections.Forward(v.x, s, v.to.secured) })
 }
 
-// last turns a caddyhttp.Handler into a caddyhttp.MiddlewareHandler. It is the last handler, so it ignores the next
-// handler.
+// last turns a caddyhttp.Handler into a caddyhttp.MiddlewareHandler, which ignores its next handler.
 type last struct{ caddyhttp.Handler }
 
 func (l last) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {

@@ -22,7 +22,7 @@ const (
 	// NoHost means that no route matches the host and the path.
 	NoHost
 	// Probe means that the request is for HealthPath or StatusPath and no Ingress serves it. The caller must answer it.
-	// The path of the exchange's route tells which of the two pages to send.
+	// The path of the exchange's route is HealthPath or StatusPath.
 	Probe
 )
 
@@ -129,7 +129,7 @@ func (t *Table) beforeRoute(x *exchange.Exchange, index *index, name string, h *
 	return true, refuse(x, refusal)
 }
 
-// refuse sends the response for a client that is not accepted.
+// refuse sends the error response to a client whose client certificate or TLS connection is not accepted for the host.
 func refuse(x *exchange.Exchange, why *mtls.Refusal) error {
 	response := &message.Response{Status: why.Status, Fields: why.Fields(), Length: int64(len(why.Body())),
 		Close: why.CloseConn}

@@ -5,8 +5,8 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/split"
 )
 
-// newSplit creates the split that distributes the requests of a route over several destinations by their weights. to
-// converts a destination of the live configuration.
+// newSplit creates the split that distributes the requests of a route over several destinations by their weights. The
+// function to converts a destination from the format of the live configuration.
 func newSplit(shares []*document.Share, to func(*document.Destination) destination) *split.Split[*destination] {
 	all := make([]split.Share[*destination], len(shares))
 	for i, d := range shares {
@@ -20,8 +20,9 @@ func newSplit(shares []*document.Share, to func(*document.Destination) destinati
 // endpoints.
 func (d *destination) empty() bool { return d.backend != nil && d.backend.Empty() }
 
-// The method to selects the destination of a request. It never returns nil, because a route whose destinations all have
-// weight zero is rejected when it is added.
+// r.to() selects the destination of a request. If the route has several destinations, it distributes the requests by
+// their weights. It never returns nil, because a route whose destinations all have weight zero is rejected when it is
+// added.
 func (r *Route) to() *destination {
 	if r.split == nil {
 		return &r.destination

@@ -18,9 +18,9 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// sharedSteps holds the handlers that several chains share, by their JSON configuration. Sharing saves memory, because
-// most chains of a cluster differ in a single handler. Only handlers that depend on nothing except their JSON are
-// shared. Only the goroutine that changes the routing table may use sharedSteps.
+// sharedSteps holds the handlers that several handler chains share, by the JSON of the handlers. Sharing saves memory,
+// because most chains of a cluster differ in a single handler. Only handlers that depend on nothing except their JSON
+// are shared. Only the goroutine that changes the routing table may use sharedSteps.
 type sharedSteps struct {
 	// filters holds the resources, such as caches, that the filters of all chains share.
 	filters *filter.Shared
@@ -64,7 +64,7 @@ type chainBuilder struct {
 	// because a context uses more memory than the rest of the chain.
 	sub    *caddy.Context
 	cancel func()
-	// sum hashes the parts of the Caddy configuration that handlers pass to RecordConfig.
+	// sum is the hash of the parts of the Caddy configuration that the handlers have passed to RecordConfig.
 	sum   hash.Hash
 	steps []step
 	taken []*sharedStep
@@ -83,7 +83,8 @@ func (b *chainBuilder) context() caddy.Context {
 	return *b.sub
 }
 
-// emptyDigest is used for all chains without Caddy handlers, which do not depend on the Caddy configuration.
+// emptyDigest is the digest for all chains without Caddy handlers, because they do not depend on the Caddy
+// configuration.
 var emptyDigest = &configDigest{}
 
 func (b *chainBuilder) digest() *configDigest {
@@ -93,9 +94,9 @@ func (b *chainBuilder) digest() *configDigest {
 	return &configDigest{string(b.sum.Sum(nil))}
 }
 
-// compile creates the handlers of the routes. If a route has matchers, all routes together become one handler, because
-// Caddy must evaluate the matchers. If a module panics, compile returns an error, so that one faulty chain does not end
-// the process.
+// compile creates the handlers of a chain from its Caddy routes. If a route has matchers, all routes together become
+// one handler, because Caddy must evaluate the matchers. If a module panics, compile returns an error, so that one
+// faulty chain does not end the process.
 func (b *chainBuilder) compile(routes caddyhttp.RouteList) (err error) {
 	if caught := panics.Try(func() {
 		if slices.ContainsFunc(routes, conditional) {

@@ -24,7 +24,7 @@ type streams struct {
 
 // stream describes one open stream.
 type stream struct {
-	// of is the digest of the Caddy configuration that the handler chain used when the stream started.
+	// of is the digest of the Caddy configuration on which the handler chain depended when the stream started.
 	of *configDigest
 	// connection is the TLS state of the client's connection. It is nil without TLS.
 	connection *tls.ConnectionState
@@ -82,8 +82,8 @@ func (s *streams) snapshot() map[*context.CancelFunc]stream {
 	return maps.Clone(s.open)
 }
 
-// endingStreams selects the streams of a route that must be ended: the streams for which has returns true, or all
-// streams if has is nil.
+// endingStreams selects the open streams of a route that must be ended: the streams for which the function has returns
+// true, or all streams if has is nil.
 type endingStreams struct {
 	streams *streams
 	has     func(stream) bool
@@ -98,7 +98,7 @@ func (e endingStreams) close() {
 	}
 }
 
-// The method none returns true if no selected stream is open.
+// e.none() reports whether all selected streams have ended.
 func (e endingStreams) none() bool {
 	for _, s := range e.streams.snapshot() {
 		if e.has == nil || e.has(s) {
@@ -120,7 +120,8 @@ func (h *host) keepStreams(before *host) []endingStreams {
 	for _, r := range before.all {
 		k := key{r.Type, r.Path, r.accessKey()}
 		if _, ok := left[k]; !ok {
-			// Other routes with the same key have the same set of streams, or are never used.
+			// Other routes with the same key share these streams, or are never used because an earlier route has the
+			// same path.
 			left[k] = r.streams
 		}
 	}

@@ -130,7 +130,8 @@ func (t *Table) update(g *group, changes map[string]*document.Host) {
 		ending = append(ending, next[name].keepStreams(before)...)
 	}
 	g.index.Store(old.with(next))
-	// Drop the old hosts after the new hosts were created, so that chains that both use are not provisioned again.
+	// Drop the old hosts only after the new hosts were created, so that chains that an old and a new host use are not
+	// provisioned again.
 	for _, h := range replaced {
 		t.drop(h)
 	}
@@ -197,8 +198,8 @@ func (t *Table) route(g *group, h *host, d *document.Route) {
 	}
 }
 
-// match compiles the conditions of the route, and stores them in it. It returns an error if the conditions or the
-// weights of the route's destinations are invalid.
+// match compiles the conditions and stores them in the route. It returns an error if the conditions or the weights of
+// the route's destinations are invalid.
 func (r *Route) match(conditions *ir.Conditions) (err error) {
 	if r.split != nil {
 		if err := r.split.Check(); err != nil {
@@ -274,8 +275,8 @@ func (t *Table) forget(c *chain) {
 // is the context of the new configuration. It is also used for chains that are created later, and must not be canceled
 // when Caddy loads the next configuration. Requests in flight continue with the old instance of their chain. If the
 // parts of the configuration that a chain uses have changed, the streams of the chain end after the drain time. If a
-// chain cannot be provisioned, because it refers to something that the new configuration does not contain, the old
-// instance stays in use. So access to its routes stays restricted.
+// chain cannot be provisioned, because it refers to something that the new configuration does not contain, its old
+// instance stays in use, so that access to its routes stays restricted.
 func (t *Table) Adopt(ctx caddy.Context) error {
 	t.ctx = ctx
 	var errs []error

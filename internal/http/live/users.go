@@ -7,9 +7,9 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// checkUsers is called when the users and passwords in a Secret have changed. After the drain time, it ends the streams
-// that started before the change on routes that use the Secret, because the user of a stream may have been removed or
-// may have a new password. Clients that are still authorized can reconnect.
+// checkUsers is called when the users and passwords in a Secret have changed. After the drain time, it ends the open
+// streams that started before the change, on routes that use the Secret. The user of such a stream may have been
+// removed or may have a new password. Clients that are still authorized can reconnect.
 func (t *Table) checkUsers(users ir.Users) {
 	now := time.Now()
 	before := func(s stream) bool { return s.began.Before(now) }
