@@ -25,8 +25,8 @@ func (w *writer) splice(source io.Reader) (n int64, done bool, err error) {
 		return 0, false, nil
 	}
 	if _, ok := limited.R.(*net.TCPConn); !ok {
-		// The source is not a TCP connection. Caddy, for example, copies long bodies in parts of 64 KiB, each with its
-		// own io.LimitedReader.
+		// Do not compare limited.N with w.left here: other sources may end before their limit. For example, Caddy
+		// copies long bodies in parts of at most 64 KiB.
 		return 0, false, nil
 	}
 	if w.left >= 0 && limited.N > w.left {
