@@ -66,7 +66,7 @@ type Book[K Key[K], N comparable, V any] struct {
 	// mu guards entries, because Find may run concurrently with the other methods.
 	mu      sync.RWMutex
 	entries map[K]*entry[V]
-	// references holds the references of each part of the configuration.
+	// references maps each part of the configuration, such as a host, to its references to Secrets.
 	references map[string][]Reference[K, N]
 }
 
