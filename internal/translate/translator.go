@@ -58,7 +58,7 @@ type Translator struct {
 	found    map[string]*ir.Backend
 	users    *users
 	balanced map[string]*balanced
-	// classes caches the results of the method parents. The keys are the names of classes.
+	// classes maps the name of each IngressClass to the cached result of the method parents.
 	classes map[string][]report.Parent
 
 	config *ir.Config

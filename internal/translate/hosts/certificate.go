@@ -61,7 +61,7 @@ func (m *mergeState) certificate(r *Contribution, c *ir.Certificate) {
 	case m.Certificate == nil:
 		m.Certificate, m.Absent = c, slices.Contains(r.Absent, c.Host)
 	case m.Certificate.Origin.Namespace != r.namespace() && m.rulesBelow(r.namespace()):
-		// The host is a wildcard for which several namespaces may have a certificate, because it has no rule.
+		// The host is a wildcard without a rule, so several namespaces may have a certificate for it.
 		m.addCandidate(r, c)
 	case c.Automated:
 	case m.Certificate.Secret != c.Secret || m.Certificate.SecondSecret != c.SecondSecret:

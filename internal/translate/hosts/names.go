@@ -119,7 +119,7 @@ type Naming struct {
 	// NoCatchAll rejects aliases that can match hosts of any owner. It is set by the option disable_catch_all, which
 	// also rejects rules without a host.
 	NoCatchAll bool
-	// Merged returns the merge result for a host, or nil if the host does not exist.
+	// Merged returns the result of Merge for a host, or nil if the host does not exist.
 	Merged func(host string) *Merged
 }
 

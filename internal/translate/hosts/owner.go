@@ -17,7 +17,7 @@ import (
 // everything.
 type HostContext struct {
 	Policy ownership.Policy
-	// Above is the merge result of the wildcard that covers the host. It is nil if there is no such wildcard.
+	// Above is the result of Merge for the wildcard that covers the host. It is nil if there is no such wildcard.
 	Above *Merged
 	// NamedBy is the namespace that uses this host as an alias. It is empty if the host is not an alias, or if a rule
 	// for the host exists.

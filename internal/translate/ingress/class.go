@@ -187,7 +187,7 @@ func (r *reading) classes(o Options, controller string) []string {
 // Class describes an IngressClass of this controller that has parameters.
 type Class struct {
 	ConfigMap ir.Ref
-	// Unread is true if the parameters cannot be read. Defaults then makes all requests for Ingresses of the class get
+	// Unread is true if the parameters of the class cannot be read. All requests for Ingresses of the class then get
 	// 503.
 	Unread bool
 	// Defaults are the settings that apply to an Ingress of the class without annotations.
