@@ -259,7 +259,8 @@ type currentLimits struct {
 	result atomic.Pointer[adjustedLimits]
 }
 
-// adjustedLimits are the limits of a Caddy server after the limits in the ConfigMap, by, have replaced some of them.
+// adjustedLimits are the limits of a Caddy server, some of them replaced by the limits in the ConfigMap. The field by
+// contains the limits in the ConfigMap.
 type adjustedLimits struct {
 	by *ir.ClientConnections
 	limits.Limits

@@ -71,7 +71,7 @@ func (k *connSet) expect() {
 	k.pending.Add(1)
 }
 
-// unexpect undoes expect for a connection that this connSet does not serve.
+// unexpect undoes the method expect, for a connection that this connSet does not serve after all.
 func (k *connSet) unexpect() {
 	k.pending.Add(-1)
 	k.conns.Add(-1)
@@ -255,7 +255,7 @@ func (k *connSet) cut() {
 }
 
 const (
-	// drainInterval is the interval at which the method end checks for connections that are still open.
+	// drainInterval is the interval at which connSet.end checks for connections that are still open.
 	drainInterval = 10 * time.Millisecond
 	// idleEnd is the time after which a connection that has not sent a request counts as idle, as in net/http.
 	idleEnd = 5 * time.Second

@@ -22,10 +22,12 @@ const (
 	http2 = "h2"
 )
 
-// serveByNetHTTP is the Driver for HTTP/2, and for servers that do not allow HTTP/1.1.
+// serveByNetHTTP is the Driver for HTTP/2, and for all connections to servers that do not allow HTTP/1.1. It hands over
+// each connection to net/http.
 func serveByNetHTTP(conn net.Conn, info *ConnInfo) { info.HandOver(conn) }
 
-// ConnInfo gives a Driver the settings of a connection, and functions to tell the front about the connection.
+// ConnInfo gives a Driver the settings of its connection. The Driver also uses it to handle requests and to hand over
+// the connection.
 type ConnInfo struct {
 	conns      *connSet
 	config     *connConfig
@@ -56,8 +58,8 @@ func (i *ConnInfo) Answer(w message.Writer, r *message.Request) bool {
 	return true
 }
 
-// Leaving reports whether the connection is draining. If so, the next response must ask the client to close the
-// connection, and the Driver must end the connection after it.
+// Leaving reports whether the connection must end soon, because its listener was closed. If so, the next response must
+// ask the client to close the connection, and the Driver must end the connection after it.
 func (i *ConnInfo) Leaving() bool { return i.conns.leaving.Load() }
 
 // OnLeave registers a function that is called, by another goroutine, when the connection has to end. The Driver

@@ -41,7 +41,7 @@ type quicSocket struct {
 	over   context.Context //nolint:containedctx // Its cancellation ends all connections of the socket.
 	cutOff context.CancelFunc
 	closed chan struct{}
-	// goroutines is the group of all goroutines of the socket: the accept loop, and one goroutine per connection.
+	// goroutines is used to wait for all goroutines of the socket: the accept loop, and one goroutine per connection.
 	goroutines panics.Group
 
 	mu sync.Mutex

@@ -48,8 +48,9 @@ func costOf(r *http.Request) int64 {
 	return requestBytes + int64(head)
 }
 
-// streamSteps limits the number of concurrent requests (streams) on a new connection: at most streams requests if at
-// least eighths/8 of the memory budget is in use. The first element whose condition is met applies.
+// streamSteps limits the number of concurrent requests (streams) on a new connection while much of the memory budget is
+// in use: if at least eighths/8 of the budget is in use, the limit is the value of the field streams. The first element
+// that applies is used.
 var streamSteps = [...]struct {
 	eighths int64
 	streams int
@@ -77,8 +78,8 @@ func (f *Front) Requests() budget.Usage {
 	return u
 }
 
-// retryAfter is the value of Retry-After, in seconds, in the 503 response to a request that is rejected because the
-// memory budget is exhausted.
+// retryAfter is the value, in seconds, of the Retry-After header in 503 responses, which are sent when the memory
+// budget is exhausted.
 const retryAfter = "1"
 
 // refuse sends a 503 response to a request, because the memory budget is exhausted. It does not read the request body.

@@ -60,7 +60,7 @@ func openSocket(ctx context.Context, f *Front, c *claim, config net.ListenConfig
 	return s, nil
 }
 
-// add adds a claim. The callers of add, remove and choose must hold Front.mu.
+// add adds a claim for the address of the socket. The callers of add, remove and choose must hold Front.mu.
 func (s *socket) add(c *claim) {
 	c.socket = s
 	s.claims = append(s.claims, c)
@@ -131,7 +131,7 @@ func (s *socket) end() {
 		logs.Logger("k8singress").Warn("closing a listener failed", zap.String("address", s.key), zap.Error(err))
 	}
 	if s.first.Load() != nil {
-		// The accept loop may still be passing on the last connection, so wait for the end of the loop.
+		// The accept loop may still be passing the last connection to its claim, so wait until the loop has ended.
 		<-s.accepted
 	}
 	s.front.mu.Lock()
