@@ -58,7 +58,7 @@ func (b *body) Limit(limit int64) {
 	b.decoder.Limit(limit)
 }
 
-// Read reads a part of the body. If no data arrives within the limit Body, it returns a timeout error. If the client
+// Read reads a part of the body. If no data arrives within Limits.Body, it returns a timeout error. If the client
 // disconnects, it returns io.ErrUnexpectedEOF.
 func (b *body) Read(p []byte) (int, error) {
 	b.mu.Lock()

@@ -18,8 +18,8 @@ import (
 	"github.com/k8singress/k8singress/internal/process/netconn"
 )
 
-// The states of a connection. New means that it waits for its first request, idle that it waits for another request,
-// and active that a request is being read or served.
+// The states of a connection: a new connection waits for its first request, an idle connection waits for another
+// request, and on an active connection, a request is being read or served.
 const (
 	stateNew int32 = iota
 	stateIdle

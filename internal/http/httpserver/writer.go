@@ -145,8 +145,8 @@ func (w *writer) frame(a *message.Response) {
 	w.closing = w.closing || a.Close || w.untilClose || status == http.StatusSwitchingProtocols || c.isLast(a)
 }
 
-// isLast reports whether the connection must be closed after the response, for any reason except the format of the
-// response body.
+// isLast reports whether the connection must be closed after the response. It does not consider whether the end of the
+// connection marks the end of the response body.
 func (c *Conn) isLast(a *message.Response) bool {
 	return !c.head.KeepAlive || c.closing.Load() || c.unreadBody() ||
 		a.Fields.HasToken(message.Connection, "close") || c.limits.Last(c.requests)
