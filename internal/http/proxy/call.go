@@ -13,10 +13,10 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/reach"
 )
 
-// The backend IDs for connections to external services. They tell reach.Guard, which decides whether a connection to an
-// address is allowed, how the URL of the service names its host. serviceByAddress means an IP address. serviceByName
-// means a DNS name, which may resolve to any address. serviceByRequestHost means the host of the client's request,
-// which this process itself may serve.
+// The backend IDs for connections to external services. reach.Guard decides by the ID which addresses are allowed.
+// serviceByAddress is the ID if the URL of the service contains an IP address. serviceByName is the ID if it contains a
+// DNS name, which may resolve to any address. serviceByRequestHost is the ID if the host is taken from the client's
+// request, so that this process itself may serve it.
 const (
 	serviceByAddress     = "service/address"
 	serviceByName        = "service/name"
@@ -103,8 +103,9 @@ func (p *Pool) callOn(c *conn, r *message.Request, q *callout.Call) (callout.Res
 	return response, nil
 }
 
-// roundTripCall sends a call and reads the head of the response. size is the size in bytes of all response heads,
-// including interim responses.
+// roundTripCall sends the request for a call to an external service, and reads the head of the response. size is the
+// size in bytes of all response heads, including interim responses. If last is true, the request asks the service to
+// close the connection.
 func (c *conn) roundTripCall(q *callout.Call, last bool) (response callout.Response, size int, err error) {
 	if err := c.writeCall(q, last); err != nil {
 		return response, 0, err

@@ -49,8 +49,8 @@ type conn struct {
 	// only during a request.
 	buffer  pools.Buffer
 	at, end int
-	// head contains the framing of the last response, and response its status and header fields. fields contains the
-	// header fields of the last request. body reads the body of the last response.
+	// head contains the framing of the last response from the endpoint; response contains its status and header fields,
+	// and body reads its body. fields contains the header fields of the last request to the endpoint.
 	head     http1.ResponseHead
 	response message.Response
 	fields   message.Fields
@@ -61,10 +61,10 @@ type conn struct {
 	since    time.Time
 	maxIdle  int
 	lifetime time.Duration
-	// calls is the number of calls to an external service on this connection.
+	// calls is the number of requests to an external service that were sent on this connection.
 	calls int
-	// request is the current request. unwatch is the function that undoes the method watch. unwatch is nil if watch has
-	// not been called for the current request.
+	// request is the current request. The function unwatch undoes the method watch. It is nil if watch has not been
+	// called for the current request.
 	request *message.Request
 	unwatch func() bool
 	// in is the read deadline, and out is the write deadline. While the request body is being sent, sending is true and

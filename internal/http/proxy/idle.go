@@ -26,7 +26,7 @@ type idleTimer struct {
 	ended bool
 }
 
-// errSilent is the error of a request that an idleTimer has ended.
+// errSilent is the error of a request that an idleTimer has ended, because the endpoint was silent for too long.
 var errSilent error = silentError{}
 
 type silentError struct{}
@@ -54,7 +54,7 @@ func newIdleTimer(ctx context.Context, s *Settings, stop func()) *idleTimer {
 	return i
 }
 
-// reset restarts the timer with the duration d.
+// reset restarts the timer, so that it expires after the duration d.
 func (i *idleTimer) reset(d time.Duration) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -63,7 +63,7 @@ func (i *idleTimer) reset(d time.Duration) {
 	}
 }
 
-// pause stops the timer. It is called when the request no longer waits for the endpoint.
+// pause stops the timer until the next call of reset. It is called when the request no longer waits for the endpoint.
 func (i *idleTimer) pause() { i.timer.Stop() }
 
 // awaitClient is called before each read of the request body. It starts the read timeout for gRPC, and pauses the timer

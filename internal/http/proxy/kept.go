@@ -44,7 +44,7 @@ type Usage struct {
 	Unmeasured int64
 }
 
-// Used returns the current resource usage.
+// Used returns the resources that bodies and connections currently use.
 func Used() Usage {
 	return Usage{
 		Endpoints: endpoints.usage(), Calls: calls.usage(), BodyFiles: bodyFiles.usage(),

@@ -252,7 +252,7 @@ func (r *request) classify(err error) (failure, error) {
 // clientGone is the status that nginx logs for a client that closes its connection before it gets the response.
 const clientGone = 499
 
-// isTimeout reports whether an error is a timeout.
+// isTimeout reports whether an error is or wraps a network timeout.
 func isTimeout(err error) bool {
 	var timeout net.Error
 	return errors.As(err, &timeout) && timeout.Timeout()

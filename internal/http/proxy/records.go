@@ -20,7 +20,8 @@ type records struct {
 	// have is the number of bytes of the current record header that have been received. left is the number of bytes of
 	// the current record that have not been received yet.
 	have, left int
-	// dry makes Read return a timeout at once, without reading.
+	// If dry is true, Read does not read, but returns a timeout. The method drained sets it to get only the data that
+	// crypto/tls has already buffered.
 	dry bool
 }
 

@@ -85,7 +85,7 @@ var retryStatuses = map[ir.RetryOn]int{
 	ir.RetryOn403: http.StatusForbidden, ir.RetryOn404: http.StatusNotFound, ir.RetryOn429: http.StatusTooManyRequests,
 }
 
-// newRetry parses a list of retry conditions.
+// newRetry parses the conditions under which another endpoint is tried.
 func newRetry(conditions []ir.RetryOn) (retry, error) {
 	var r retry
 	for _, c := range conditions {
