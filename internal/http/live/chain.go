@@ -45,8 +45,8 @@ type instance struct {
 	steps  []step
 	cancel func()
 	parts  *configDigest
-	// shared lists the handlers of this instance that other chains may use too. Only the goroutine that changes the
-	// routing table may access it.
+	// shared lists the handlers of this instance that instances of other chains may use, too. Only the goroutine that
+	// changes the routing table may access it.
 	shared []*sharedStep
 	// holders is the reference count: the number of requests in flight that use the instance, plus one while it is the
 	// current instance of its chain. When the count reaches zero, the instance is cleaned up and must not be used
@@ -187,8 +187,8 @@ func (i *instance) release() {
 	}
 }
 
-// replace makes next the current instance. The old instance is cleaned up when its last request has ended. If next is
-// nil, the chain can no longer be used.
+// replace makes next the current instance of the chain. The old instance is cleaned up when its last request has ended.
+// If next is nil, the chain is removed: acquire then returns nil.
 func (c *chain) replace(next *instance) {
 	if old := c.current.Swap(next); old != nil {
 		c.shared.forget(old.shared)

@@ -85,7 +85,7 @@ type host struct {
 	handshake *handshake
 	// clients is the policy for client certificates. It is nil if the host does not request client certificates.
 	clients *mtls.Policy
-	// clientAuth is the configuration from which clients was created.
+	// clientAuth is the configuration from which the policy in the field clients was created.
 	clientAuth *ir.ClientAuth
 	// passthrough is nil if the controller terminates TLS for the host.
 	passthrough *Passthrough

@@ -20,7 +20,8 @@ type index struct {
 	// deep maps ".example.com" to the host "**.example.com", which matches names with any number of labels before the
 	// suffix. There are only a few such hosts.
 	deep map[string]*host
-	// expressions are the hosts whose names are regular expressions, oldest first. There are only a few such hosts.
+	// expressions are the hosts whose names are regular expressions, sorted by age, the oldest one first. There are
+	// only a few such hosts.
 	expressions []*host
 	fallback    *host
 	// withClientAuth is the number of hosts with a policy for client certificates.

@@ -66,8 +66,8 @@ func (r *Route) admitsAll(path string, other *Route) bool {
 	return guards == "" || guards == r.guardKey()
 }
 
-// guardKey identifies the access rules of a route. Two routes with the same access rules have the same key. The key is
-// empty if the route accepts all clients.
+// guardKey returns a string that identifies the access rules of a route. Two routes with the same access rules have the
+// same key. The key is empty if the route accepts all clients.
 func (r *Route) guardKey() string {
 	if r.refused() != nil {
 		// Caddy rejected a handler of this route, which may have restricted access to the route.

@@ -14,8 +14,8 @@ type prefixes struct {
 	// only routes for longer prefixes.
 	routes *Route
 	above  *prefixes
-	// A node with a single child stores the child in only and its path element in name. A node with several children
-	// stores them in below.
+	// If the node has a single child, the field only holds the child, and name holds the child's path element. If the
+	// node has several children, below maps their path elements to them.
 	name  string
 	only  *prefixes
 	below map[string]*prefixes

@@ -43,7 +43,8 @@ func (r *Route) destinations(yield func(*destination) bool) {
 	}
 }
 
-// accessKey identifies the access rules of a route. Two routes with the same access rules have the same key.
+// accessKey returns a string that identifies the access rules of a route. Two routes with the same access rules have
+// the same key.
 func (r *Route) accessKey() string {
 	all := r.access
 	for d := range r.destinations {

@@ -143,8 +143,8 @@ func (h *host) keepStreams(before *host) []endingStreams {
 	return list
 }
 
-// streamsOf returns the open streams that started before the Caddy configuration changed. before maps each chain that
-// is affected by the change to the digest of the old configuration.
+// streamsOf selects the open streams that started before a change of the Caddy configuration, on routes whose handler
+// chains the change affects. before maps these chains to the digest of the old configuration.
 func (t *Table) streamsOf(before map[*chain]*configDigest) []endingStreams {
 	var list []endingStreams
 	if len(before) == 0 {
