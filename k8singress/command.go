@@ -33,7 +33,7 @@ func init() {
 	})
 }
 
-// offline holds the flags of the subcommands that read manifests instead of a cluster.
+// offline holds the flags of the subcommands that read manifests from files instead of a cluster.
 type offline struct {
 	folder string
 	config string

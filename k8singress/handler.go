@@ -33,7 +33,7 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.handlers.k8singress", New: func() caddy.Module { return new(Handler) }}
 }
 
-// Provision looks up the routing table of the running engine.
+// Provision gets the routing table from the running k8singress app.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	if insideChain(ctx) {
 		return errors.New("the k8singress handler cannot be part of a chain, because requests would loop")

@@ -29,7 +29,7 @@ func (*Handshake) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "tls.handshake_match.k8singress", New: func() caddy.Module { return new(Handshake) }}
 }
 
-// Provision looks up the routing table of the running engine.
+// Provision gets the routing table from the running k8singress app.
 func (h *Handshake) Provision(ctx caddy.Context) error {
 	app, err := appOf(ctx)
 	if err != nil {

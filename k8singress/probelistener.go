@@ -55,7 +55,7 @@ func (*ProbeListener) WrapListener(next net.Listener) net.Listener { return prob
 
 type probeListener struct{ net.Listener }
 
-// Accept returns the next connection that does not exceed the limit. It closes connections that exceed it.
+// Accept returns the next connection. It closes connections that exceed the limit, and waits for the next one.
 func (l probeListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
