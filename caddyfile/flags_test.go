@@ -1,11 +1,32 @@
 package caddyfile
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/k8singress/k8singress/internal/control/flags"
 )
+
+// differentFlags lists the flags whose values differ from the values of their options, so that their descriptions do, too.
+var differentFlags = strings.Fields(`publish-status-address report-node-internal-ip-address update-status
+	watch-namespace disable-svc-external-name http-port https-port healthz-port healthz-host enable-metrics
+	shutdown-grace-period election-id disable-leader-election health-check-path ingress-class-by-name`)
+
+// TestDescriptionsOfFlags checks that the description of a flag is the first sentence about its option.
+func TestDescriptionsOfFlags(t *testing.T) {
+	rows := described(t)
+	for i := range flags.Table {
+		flag := &flags.Table[i]
+		row := rows.Find(string(flag.Scope))
+		if row == nil || slices.Contains(differentFlags, flag.Name) {
+			continue
+		}
+		if sentence, _, _ := strings.Cut(row.Doc+" ", ". "); flag.Doc != strings.TrimSuffix(sentence, " ")+"." {
+			t.Errorf("--%s is described as %q, and %s as %q", flag.Name, flag.Doc, row.Name, sentence)
+		}
+	}
+}
 
 // TestFlagsOfIngressNginx checks that each flag of ingress-nginx corresponds to an existing option, and that the error
 // for a flag that is used as an option suggests this option.

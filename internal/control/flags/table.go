@@ -43,31 +43,32 @@ var effective = option.Table[Settings, string]{
 	{
 		Name: "tcp-services-configmap", Values: named, Default: "none", Example: "ingress-nginx/tcp-services",
 		Scope: "tcp_services",
-		Doc:   "The ConfigMap with the TCP ports.",
+		Doc:   "The ConfigMap with the TCP ports to open, in the format of ingress-nginx.",
 		Parse: set(func(c *settings.Config) *ir.Name { return &c.TCPServices }, ir.ParseName),
 	},
 	{
 		Name: "udp-services-configmap", Values: named, Default: "none", Example: "ingress-nginx/udp-services",
 		Scope: "udp_services",
-		Doc:   "The ConfigMap with the UDP ports.",
+		Doc:   "The ConfigMap with the UDP ports to open, in the format of ingress-nginx.",
 		Parse: set(func(c *settings.Config) *ir.Name { return &c.UDPServices }, ir.ParseName),
 	},
 	{
 		Name: "default-ssl-certificate", Values: named, Default: "none", Example: "ingress-nginx/fallback",
 		Scope: "default_certificate",
-		Doc:   "The Secret with the certificate for server names for which there is no other certificate.",
+		Doc: "The Secret with the certificate for server names for which there is no " +
+			"other certificate.",
 		Parse: set(func(c *settings.Config) *ir.Name { return &c.DefaultCertificate }, ir.ParseName),
 	},
 	{
 		Name: "default-backend-service", Values: named, Default: "none", Example: "ingress-nginx/default-backend",
 		Scope: "default_backend",
-		Doc:   "The Service for requests whose host or path is not in any Ingress.",
+		Doc:   "The Service for requests that do not match a host and path of an Ingress.",
 		Parse: set(func(c *settings.Config) *ir.ServicePort { return &c.DefaultBackend }, ir.ParseServicePort),
 	},
 	{
 		Name: "publish-service", Values: named, Default: "none", Example: "ingress-nginx/ingress-nginx-controller",
 		Scope: "publish_service",
-		Doc:   "The Service whose address is written to the status of Ingresses.",
+		Doc:   "The Service whose addresses are written to the status of Ingresses.",
 		Parse: set(func(c *settings.Config) *ir.Name { return &c.PublishService }, ir.ParseName),
 	},
 	{
@@ -94,12 +95,13 @@ var effective = option.Table[Settings, string]{
 	{
 		Name: "controller-class", Values: text, Default: "k8s.io/ingress-nginx", Example: "example.com/edge",
 		Scope: "controller_name",
-		Doc:   "The `spec.controller` of the IngressClasses that are served.",
+		Doc:   "The `spec.controller` of the IngressClasses that this controller serves.",
 		Parse: set(func(c *settings.Config) *string { return &c.ControllerName }, readText),
 	},
 	{
 		Name: "ingress-class", Values: text, Default: "nginx", Example: "edge", Scope: "ingress_class",
-		Doc:   "Ingresses whose annotation `kubernetes.io/ingress.class` has this value are served.",
+		Doc: "The value of the older annotation `kubernetes.io/ingress.class` with which an Ingress selects " +
+			"this controller.",
 		Parse: set(func(c *settings.Config) *string { return &c.IngressClass }, readText),
 	},
 	{
@@ -126,7 +128,8 @@ var effective = option.Table[Settings, string]{
 	{
 		Name: "watch-namespace-selector", Values: text, Default: "all", Example: "team=shop",
 		Scope: "namespace_selector",
-		Doc:   "A label selector for the namespaces that are served.",
+		Doc: "Serves only Ingresses of namespaces whose labels match, such as `team=shop` or `\"team in " +
+			"(shop, web)\"`.",
 		Parse: func(s *Settings, value string) error {
 			s.kubernetes().NamespaceSelector = value
 			return nil
@@ -134,12 +137,15 @@ var effective = option.Table[Settings, string]{
 	},
 	{
 		Name: "disable-catch-all", Values: boolean, Default: "false", Example: "true", Scope: "disable_catch_all",
-		Doc:   "Rejects Ingresses that match every host.",
+		Doc: "Rejects rules without a host, Ingresses that only have a default backend, and aliases " +
+			"(`server-alias`) that are regular expressions or wildcards below a public suffix, such as " +
+			"`*.com`.",
 		Parse: set(func(c *settings.Config) *bool { return &c.DisableCatchAll }, readBool),
 	},
 	{
 		Name: "enable-ssl-passthrough", Values: boolean, Default: "false", Example: "true", Scope: "ssl_passthrough",
-		Doc:   "Allows Ingresses to pass TLS connections through to endpoints (ssl-passthrough).",
+		Doc: "Enables the annotation `ssl-passthrough`, with which an Ingress forwards the TLS connections of " +
+			"its hosts to a backend that terminates TLS itself.",
 		Parse: set(func(c *settings.Config) *bool { return &c.SSLPassthrough }, readBool),
 	},
 	{
@@ -206,13 +212,13 @@ var effective = option.Table[Settings, string]{
 	},
 	{
 		Name: "election-ttl", Values: duration, Default: "30s", Example: "30s", Scope: "election_ttl",
-		Doc:   "How long the Lease is valid if its holder does not renew it.",
+		Doc:   "How long the Lease stays valid if its holder does not renew it.",
 		Parse: set(func(c *settings.Config) *settings.Duration { return &c.ElectionTTL }, readDuration),
 	},
 	{
 		Name: "kubeconfig", Values: text, Default: "the service account of the pod",
 		Example: "/etc/kubernetes/admin.conf", Scope: "kubeconfig",
-		Doc: "The kubeconfig file for access to the API server.",
+		Doc: "The path of a kubeconfig file for access to the API server.",
 		Parse: func(s *Settings, value string) error {
 			s.kubernetes().Kubeconfig = value
 			return nil

@@ -88,7 +88,8 @@ const (
 )
 
 // Config holds the options of the controller. The zero value of a field means its default. The documentation of the
-// Caddyfile contains the first paragraph of each field's comment, without the name of the field.
+// Caddyfile contains the first paragraph of each field's comment, without the name of the field. In JSON, a reference to
+// an object is a string of the form namespace/name.
 type Config struct {
 	// Source is the source of Kubernetes objects. If it is nil, nothing is watched, and the process serves the live
 	// configuration that it receives with PUT /k8singress/config.
@@ -177,15 +178,13 @@ type Config struct {
 	// `grace_period` if it is set, otherwise 240s, as in ingress-nginx.
 	ShutdownTimeout Duration `json:"shutdown_timeout,omitempty"`
 
-	// ConfigMap is the namespace/name of the ConfigMap with the global options of ingress-nginx. Changes take effect
-	// immediately. An IngressClass can have its own ConfigMap in `spec.parameters`. If these parameters have the scope
-	// Cluster, they name a ConfigMap in the namespace of the ConfigMap in this option. Default: none.
+	// ConfigMap is the ConfigMap with the global options of ingress-nginx. Changes take effect immediately. An
+	// IngressClass can have its own ConfigMap in `spec.parameters`. If these parameters have the scope Cluster, they
+	// name a ConfigMap in the namespace of the ConfigMap in this option. Default: none.
 	ConfigMap ir.Name `json:"configmap,omitzero"`
-	// TCPServices is the namespace/name of the ConfigMap with the TCP ports to open, in the format of ingress-nginx.
-	// Default: none.
+	// TCPServices is the ConfigMap with the TCP ports to open, in the format of ingress-nginx. Default: none.
 	TCPServices ir.Name `json:"tcp_services,omitzero"`
-	// UDPServices is the namespace/name of the ConfigMap with the UDP ports to open, in the format of ingress-nginx.
-	// Default: none.
+	// UDPServices is the ConfigMap with the UDP ports to open, in the format of ingress-nginx. Default: none.
 	UDPServices ir.Name `json:"udp_services,omitzero"`
 	// StreamBind lists the IP addresses on which TCP and UDP ports are opened. With `stream_bind 127.0.0.1`, the ports
 	// can only be reached from inside the pod or the machine, and not through a Service. Default: all.
@@ -262,8 +261,7 @@ type Config struct {
 	// and zone hints are ignored.
 	Zone string `json:"zone,omitempty"`
 
-	// PublishService is the namespace/name of the Service whose addresses are written to the status of Ingresses.
-	// Default: none.
+	// PublishService is the Service whose addresses are written to the status of Ingresses. Default: none.
 	PublishService ir.Name `json:"publish_service,omitzero"`
 	// PublishPorts keeps the ports of the Service in `publish_service` in sync with the open TCP and UDP ports. Other
 	// ports of the Service are not changed. The option requires permission to patch the Service. Default: the Service
@@ -300,8 +298,8 @@ type Config struct {
 	//
 	// It is namespace/name, with ":port" appended if it is not the first port.
 	DefaultBackend ir.ServicePort `json:"default_backend,omitzero"`
-	// DefaultCertificate is the namespace/name of the Secret with the certificate for server names for which there is
-	// no other certificate. Default: a self-signed certificate.
+	// DefaultCertificate is the Secret with the certificate for server names for which there is no other certificate.
+	// Default: a self-signed certificate.
 	DefaultCertificate ir.Name `json:"default_certificate,omitzero"`
 	// AutoHTTPS selects the hosts of Ingresses for which the controller gets certificates from an issuer. `off` selects
 	// no hosts, even if an Ingress requests a certificate. `all` selects all hosts without a Secret. Default: the hosts
