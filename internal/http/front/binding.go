@@ -202,7 +202,7 @@ func (s *Binding) stop(ctx context.Context) error {
 // connConfig holds the settings for the connections of one listener.
 type connConfig struct {
 	of *Binding
-	// limits are the limits of the connections.
+	// limits are the current limits for the connections of the listener.
 	limits currentLimits
 	http1  bool
 	secure bool

@@ -58,8 +58,8 @@ func (i *ConnInfo) Answer(w message.Writer, r *message.Request) bool {
 	return true
 }
 
-// Leaving reports whether the connection must end soon, because its listener was closed. If so, the next response must
-// ask the client to close the connection, and the Driver must end the connection after it.
+// Leaving reports whether the connection must end, because its server was stopped or its address was closed. If so, the
+// next response must ask the client to close the connection, and the Driver must end the connection after it.
 func (i *ConnInfo) Leaving() bool { return i.conns.leaving.Load() }
 
 // OnLeave registers a function that is called, by another goroutine, when the connection has to end. The Driver

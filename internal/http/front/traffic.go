@@ -130,7 +130,8 @@ func (t *traffic) answer(w http.ResponseWriter, r *http.Request, s *Binding, l *
 	s.answerNetHTTP(w, r, l, port)
 }
 
-// touchingWriter records activity for each part of a response that is written.
+// touchingWriter is an http.ResponseWriter that updates the time of the connection's last activity when it writes a
+// part of a response.
 type touchingWriter struct {
 	caddyhttp.ResponseWriterWrapper
 	traffic *traffic
@@ -142,12 +143,14 @@ func (w *touchingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom copies from r in several parts and records activity for each part.
+// ReadFrom copies the response from r in several parts. It updates the time of the connection's last activity for each
+// part.
 func (w *touchingWriter) ReadFrom(r io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{w}, r)
 }
 
-// touchingBody records activity for each part of a request body that is read.
+// touchingBody is a request body that updates the time of the connection's last activity when a part of the body is
+// read.
 type touchingBody struct {
 	io.ReadCloser
 	traffic *traffic
