@@ -268,7 +268,8 @@ func (c *Conn) endBody() (rest int64, ok bool) {
 	return rest, ok
 }
 
-// drain discards the remaining rest bytes of a body. It returns false if reading them has failed.
+// c.drain(rest) reads and discards the unread part of a body, which has rest bytes. It returns false if reading has
+// failed.
 func (c *Conn) drain(rest int64) bool {
 	n := min(int64(len(c.input.unread())), rest)
 	c.input.use(int(n))

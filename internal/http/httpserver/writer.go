@@ -16,7 +16,7 @@ import (
 // or the handler returns, so that a short response is sent with a single write.
 type writer struct {
 	c *Conn
-	// buffer holds the data that was not sent yet. Its memory comes from the pool and is held by pooled.
+	// buffer holds the data that was not sent yet. It uses the memory of pooled, which comes from a pool.
 	buffer []byte
 	pooled pools.Buffer
 	// vector holds the slices that are sent with a single system call.
