@@ -89,8 +89,8 @@ type deadline struct {
 }
 
 // due reports whether the caller must set the deadline again, because d.slack has passed since it was last set. If so,
-// due also sets d.moved to now. The caller adds d.slack to the timeout, because the deadline is not renewed while
-// d.slack passes. A timeout may therefore be late by up to d.slack.
+// due also sets d.moved to now. The caller must add d.slack to the timeout, because the next update is not due before
+// d.slack has passed. A timeout may therefore be late by up to d.slack.
 func (d *deadline) due(now time.Time) bool {
 	if now.Sub(d.moved) < d.slack {
 		return false

@@ -12,7 +12,7 @@ import (
 // same names as in ingress-nginx, and replace fields of the same names in the client's request. Fields without a value
 // are not sent.
 type forwarded struct {
-	// values are the values of the fields in forwardedKinds, in the same order.
+	// values are the values of the header fields whose kinds are listed in forwardedKinds, in the same order.
 	values [len(forwardedKinds)]string
 	// host is the value of the Host header.
 	host string

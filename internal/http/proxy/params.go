@@ -92,7 +92,8 @@ func (r *request) cgiParams() []fastcgi.Param {
 	return all
 }
 
-// cgiLength returns the value of CONTENT_LENGTH: "" for a request without a body or with a body of unknown length.
+// cgiLength returns the value of the FastCGI parameter CONTENT_LENGTH: the length of the request body, or "" if there
+// is no body or its length is unknown.
 func (r *request) cgiLength() string {
 	length := r.Length
 	if r.body != nil {

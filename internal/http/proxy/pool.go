@@ -158,7 +158,8 @@ func (p *Pool) pop(to key) *conn {
 	return c
 }
 
-// addIdle adds n to the numbers of idle connections. The caller must hold p.mu.
+// addIdle adds n to the total number of idle connections, and to the number of the key's namespace. The caller must
+// hold p.mu.
 func (p *Pool) addIdle(to key, n int) {
 	p.count += n
 	if p.byNamespace[to.namespace] += n; p.byNamespace[to.namespace] == 0 {

@@ -219,7 +219,8 @@ var (
 	errClientWrite = errors.New("writing to the client failed")
 )
 
-// classify returns the kind of a failure and the error for the client.
+// classify returns the kind of failure that err represents, which decides whether another endpoint may be tried, and
+// the error for the client.
 func (r *request) classify(err error) (failure, error) {
 	status, kind := http.StatusBadGateway, failedByError
 	var invalid *http1.Error

@@ -28,7 +28,7 @@ func (r *request) replace(c *conn) {
 	c.head.KeepAlive = c.head.KeepAlive && c.body.skip()
 }
 
-// skip skips the response body. It returns false if a part of the body has not arrived yet.
+// skip discards the part of the response body that has already arrived. It returns true if this was the whole body.
 func (b *responseBody) skip() bool {
 	if b.framing == http1.Sized && int64(len(b.c.buffered())) >= b.left {
 		b.c.at += int(b.left)
