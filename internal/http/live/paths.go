@@ -9,9 +9,9 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// These limits apply to ambiguous paths, which servers may interpret in more than one way, on hosts whose routes have
-// different access rules. maxAmbiguous is the maximum length of the path in bytes. An S3 object key, for example, has
-// at most 1024 bytes, or 3072 bytes if each byte is percent-encoded. maxReadings is the maximum number of
+// Limits for ambiguous paths, which servers may interpret in more than one way. They apply only to hosts whose routes
+// have different access rules. maxAmbiguous is the maximum length of the path in bytes. An S3 object key, for example,
+// has at most 1024 bytes, or 3072 bytes if each byte is percent-encoded. maxReadings is the maximum number of
 // interpretations, each of which costs a route lookup.
 const (
 	maxAmbiguous = 4 << 10

@@ -21,7 +21,7 @@ type prefixes struct {
 	below map[string]*prefixes
 }
 
-// at returns the node for a path. If it does not exist, at creates it.
+// p.at(path) returns the node of the tree for a path, and creates it if it does not exist. p must be the root.
 func (p *prefixes) at(path string) *prefixes {
 	for element, rest := "", strings.TrimSuffix(path, "/"); rest != ""; {
 		element, rest = cut(rest)

@@ -22,7 +22,7 @@ type streams struct {
 	open map[*context.CancelFunc]stream
 }
 
-// stream describes one open stream.
+// stream describes one open stream, such as a WebSocket connection.
 type stream struct {
 	// of is the digest of the Caddy configuration on which the handler chain depended when the stream started.
 	of *configDigest

@@ -36,7 +36,8 @@ type Table struct {
 
 	ready    atomic.Bool
 	backends *endpoints.Table
-	// authorities holds the CA certificates for verifying client certificates and the certificates of endpoints.
+	// authorities holds the CA certificates with which client certificates and the certificates of endpoints are
+	// verified.
 	authorities *trust.Store
 	// connections is the pool of connections to endpoints. The connections stay open when the configuration of the
 	// routes changes.
