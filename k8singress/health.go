@@ -33,7 +33,7 @@ func (*Health) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.handlers.k8singress_health", New: func() caddy.Module { return new(Health) }}
 }
 
-// Provision finds the running engine.
+// Provision gets the engine of the running k8singress app, which knows whether the process is ready.
 func (h *Health) Provision(ctx caddy.Context) error {
 	app, err := appOf(ctx)
 	if err != nil {

@@ -65,7 +65,7 @@ func (*Listener) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "caddy.listeners.k8singress", New: func() caddy.Module { return new(Listener) }}
 }
 
-// Provision looks up the running engine and prepares package front for this server.
+// Provision looks up the running k8singress app, and prepares package front to listen for this server.
 func (l *Listener) Provision(ctx caddy.Context) error {
 	app, err := appOf(ctx)
 	if err != nil {
