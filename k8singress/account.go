@@ -12,8 +12,8 @@ import (
 )
 
 // account records a finished request in the metrics and, with one line, in the access log. Every code path that
-// responds must call it exactly once per request, even if the request is rejected before its route is looked up. known is
-// false if no Ingress defines the host of the request.
+// responds must call it exactly once per request, even if the request is rejected before its route is looked up. known
+// is false if no Ingress defines the host of the request.
 func account(table *live.Table, x *exchange.Exchange, began time.Time, known bool) {
 	requests.record(x.Status, began)
 	table.AccessLog().Record(x, began, known)
