@@ -81,8 +81,8 @@ func TestSpliceTimeout(t *testing.T) {
 	}
 }
 
-// TestLimitAboveTheLength checks that a source may end before the limit of its io.LimitedReader, and that this limit may
-// exceed the Content-Length.
+// TestLimitAboveTheLength checks that a source may end before the limit of its io.LimitedReader, and that this limit
+// may exceed the Content-Length.
 func TestLimitAboveTheLength(t *testing.T) {
 	const size = 1000
 	s := serve(t, func(w message.Writer, _ *message.Request) {
