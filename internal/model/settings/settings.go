@@ -88,8 +88,8 @@ const (
 )
 
 // Config holds the options of the controller. The zero value of a field means its default. The documentation of the
-// Caddyfile contains the first paragraph of each field's comment, without the name of the field. In JSON, a reference to
-// an object is a string of the form namespace/name.
+// Caddyfile contains the first paragraph of each field's comment, without the name of the field. In JSON, a reference
+// to an object is a string of the form namespace/name.
 type Config struct {
 	// Source is the source of Kubernetes objects. If it is nil, nothing is watched, and the process serves the live
 	// configuration that it receives with PUT /k8singress/config.
