@@ -8,7 +8,7 @@ import (
 	"github.com/k8singress/k8singress/internal/control/flags"
 )
 
-// differentFlags lists the flags whose values differ from the values of their options, so that their descriptions do, too.
+// differentFlags lists the flags that take other values than their options. So their descriptions differ, too.
 var differentFlags = strings.Fields(`publish-status-address report-node-internal-ip-address update-status
 	watch-namespace disable-svc-external-name http-port https-port healthz-port healthz-host enable-metrics
 	shutdown-grace-period election-id disable-leader-election health-check-path ingress-class-by-name`)
