@@ -35,7 +35,8 @@ func (*wrapper) CaddyModule() caddy.ModuleInfo {
 
 func (w *wrapper) Provision(ctx caddy.Context) error {
 	w.binding = &front.Binding{
-		Context: ctx, Server: ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server), Admit: admit, ClientLimits: clientLimits,
+		Context: ctx, Server: ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server), Admit: admit,
+		ClientLimits: clientLimits,
 	}
 	if h := hooks.Load(); h != nil {
 		w.binding.Answer = h.answer

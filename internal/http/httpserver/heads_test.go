@@ -63,7 +63,8 @@ func TestWholeTimeouts(t *testing.T) {
 		sends   bool
 	}{
 		"head": {limits.Limits{Read: limit}, "GET / HTTP/1.1\r\nA: ", nil, true},
-		"body": {limits.Limits{Read: limit, Body: patience}, crlf("POST / HTTP/1.1", "Host: a", "Content-Length: 100000"),
+		"body": {limits.Limits{Read: limit, Body: patience},
+			crlf("POST / HTTP/1.1", "Host: a", "Content-Length: 100000"),
 			func(w message.Writer, r *message.Request) {
 				_, err := io.Copy(io.Discard, r.Body)
 				failed <- err

@@ -62,6 +62,9 @@ func (i *input) release() {
 // errPreface means that the client uses HTTP/2 with prior knowledge.
 var errPreface = errors.New("the client speaks HTTP/2")
 
+// preface is the start of an HTTP/2 connection without TLS.
+var preface = []byte(http1.Preface)
+
 // maxHead is the default maximum size of a request head in bytes.
 const maxHead = 32 << 10
 
@@ -71,8 +74,7 @@ func (c *Conn) readHead() error {
 	limit := cmp.Or(c.limits.HeadBytes, maxHead)
 	for first := true; ; first = false {
 		unread := c.input.unread()
-		if c.requests == 0 && len(unread) >= len(http1.Preface) &&
-			string(unread[:len(http1.Preface)]) == http1.Preface && c.limits.H2C && c.info.TLS == nil {
+		if c.requests == 0 && bytes.HasPrefix(unread, preface) && c.limits.H2C && c.info.TLS == nil {
 			return errPreface
 		}
 		head, end, err := scanner.Find(unread)

@@ -370,7 +370,10 @@ func TestShutdown(t *testing.T) {
 	slow.send(get("/slow"))
 	fresh := dial(t, s.address)
 	<-entered
-	fixture.Holds(t, "two wait for a request", func() bool { all, idle := s.Connections(); return all == 3 && idle == 2 })
+	fixture.Holds(t, "two wait for a request", func() bool {
+		all, waiting := s.Connections()
+		return all == 3 && waiting == 2
+	})
 	s.Shutdown()
 	if _, err := io.ReadAll(idle.reader); err != nil {
 		t.Error(err)

@@ -116,8 +116,9 @@ func TestRedirectOfOtherPaths(t *testing.T) {
 		"own.example/other/": "own.example/other", "own.example/application?q=1": "own.example/application?q=1",
 		"own.example/": "own.example",
 		"own.example/.well-known/acme-challenge/x": "own.example/.well-known/acme-challenge/x",
-		"alias.example/other":                      "alias.example/other", "a.wild.example/other/": "a.wild.example/other/",
-		"forced.example/other": "forced.example/other",
+		"alias.example/other":                      "alias.example/other",
+		"a.wild.example/other/":                    "a.wild.example/other/",
+		"forced.example/other":                     "forced.example/other",
 	}
 	others := []string{"plain.example/other", "off.example/other", "any.example/other"}
 	check := func(t *testing.T, in *ingress, otherwise string, headers ...string) {

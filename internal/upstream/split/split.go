@@ -45,7 +45,7 @@ func New[T any](empty func(T) bool, shares ...Share[T]) *Split[T] {
 	return s
 }
 
-// The result of Only is a Split with a single target, which gets all requests.
+// Only returns a Split with a single target, which gets all requests.
 func Only[T any](to T) *Split[T] { return New(nil, Share[T]{To: to, Weight: 1}) }
 
 // Check returns an error if the sum of the weights is zero, in which case Next must not be called.
