@@ -38,7 +38,7 @@ func (r *request) switched(c *conn) error {
 	defer client.Close()
 	conn, ok := client.(net.Conn)
 	if !ok {
-		return r.abort(fmt.Errorf("%w: its connection does not support deadlines", errClientWrite))
+		return r.abort(fmt.Errorf("%w: the network connection does not support deadlines", errClientWrite))
 	}
 	if ctx := r.Context(); ctx.Err() == nil {
 		// Close the client's connection when the context of the request ends. Skip this if the context has already

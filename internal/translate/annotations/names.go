@@ -41,7 +41,7 @@ var (
 			"as its host.\n\n" +
 			"One slash at the end of the URL is removed: `/dir/` becomes `/dir`. The status code of the redirect " +
 			"comes from [http-redirect-code](configmap.md#http-redirect-code). For HTTPS, the certificate must be " +
-			"valid for both names.",
+			"valid for the name with `www.` and for the name without it.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.FromToWWW }, nginx.Bool),
 	}
