@@ -90,8 +90,9 @@ func (b *draft) parse(segment caddyfile.Segment) error {
 	return nil
 }
 
-// check returns an error if an option does not match row.Values, the grammar of its arguments. It also returns an error
-// if the option is set twice, unless the option takes a block or its first argument is a key.
+// check returns an error if an option does not match row.Values, the grammar of its arguments. Arguments in brackets may
+// be omitted. check also returns an error if the option is set twice, unless the option takes a block or its first
+// argument is a key.
 func (b *draft) check(row *option.Row[draft, *line], l *line) error {
 	grammar, _, takesBlock := strings.Cut(row.Values, "{")
 	grammar, bare := strings.CutSuffix(grammar, "[")
@@ -103,7 +104,7 @@ func (b *draft) check(row *option.Row[draft, *line], l *line) error {
 		return errors.New("takes no block")
 	case grammar == "" && len(l.args) > 0:
 		return fmt.Errorf("takes no argument; found %q", l.args[0])
-	case grammar != "" && len(l.args) == 0:
+	case grammar != "" && len(l.args) == 0 && grammar[0] != '[':
 		return fmt.Errorf("needs an argument: write %s", usage)
 	case len(l.args) > 1 && !strings.Contains(grammar, "..."):
 		return fmt.Errorf("takes one argument, but has %d: write %s", len(l.args), usage)

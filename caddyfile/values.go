@@ -77,6 +77,15 @@ func many(field func(*draft) *[]string, valid check) func(*draft, *line) error {
 	}
 }
 
+// setVia parses the option via. Without an argument, only responses get the header.
+func setVia(d *draft, l *line) error {
+	var to []string
+	err := many(func(*draft) *[]string { return &to }, words("", "answers", "endpoints"))(d, l)
+	d.config.Via = len(to) == 0 || slices.Contains(to, "answers")
+	d.config.ViaEndpoints = slices.Contains(to, "endpoints")
+	return err
+}
+
 // addresses returns a parser for an option whose arguments are listen addresses. If the argument is "off", the parser
 // sets the field to an empty list, so that there are no listeners. A nil list stands for the default addresses.
 func addresses(field func(*draft) *[]string) func(*draft, *line) error {

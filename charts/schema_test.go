@@ -150,12 +150,14 @@ func strict(properties node) node {
 	return node{"type": "object", "properties": properties, "additionalProperties": false}
 }
 
-// optionType returns the schema of an option with the given grammar: true for an option without arguments, and a list
-// for an option that may be given several times.
+// optionType returns the schema of an option with the given grammar: true for an option without arguments, a list for an
+// option with several arguments, and both if the arguments may be omitted.
 func optionType(grammar string) node {
 	switch {
 	case grammar == "":
 		return types["boolean"]
+	case strings.HasPrefix(grammar, "["):
+		return node{"type": []string{"boolean", "string", "array", "null"}, "items": node{"type": "string"}}
 	case strings.Contains(grammar, "..."):
 		return node{"type": []string{"string", "number", "array", "null"},
 			"items": node{"type": []string{"string", "number"}}}

@@ -166,7 +166,7 @@ func (l *loop) adopt(ctx context.Context) {
 	}
 	l.live.Names.Configure(naming(a.settings))
 	l.live.Table.SetOptions(live.Options{
-		StrictPaths: a.settings.StrictPaths, Via: a.settings.Via,
+		StrictPaths: a.settings.StrictPaths, Via: a.settings.Via, ViaEndpoints: a.settings.ViaEndpoints,
 		NoAccessLog: a.settings.AccessLog == settings.AccessLogOff,
 	})
 	proxy.SetFiles(cmp.Or(a.settings.BodyFiles, proxy.DefaultFiles))

@@ -17,6 +17,8 @@ type Headers struct {
 	// responses to clients.
 	requests, responses []templated
 	originalURI         bool
+	// via adds this controller to the Via header of requests to endpoints and services.
+	via bool
 }
 
 // templated is a header field whose value may contain nginx variables.
@@ -27,9 +29,10 @@ type templated struct {
 
 // NewHeaders returns the header changes in two parts. constant holds the response header fields without variables; they
 // also apply to responses without a route. h holds all other changes, or is nil if there are none; it only applies to
-// requests with a route. Header fields whose value is not a valid template are ignored.
-func NewHeaders(of *ir.Headers) (h *Headers, constant []message.Field) {
-	h = &Headers{originalURI: of.OriginalURI, requests: templates(of.Requests)}
+// requests with a route. Header fields whose value is not a valid template are ignored. If via is true, this controller
+// is added to the Via header of requests to endpoints and services.
+func NewHeaders(of *ir.Headers, via bool) (h *Headers, constant []message.Field) {
+	h = &Headers{originalURI: of.OriginalURI, via: via, requests: templates(of.Requests)}
 	for _, name := range of.Hidden {
 		h.hidden = append(h.hidden, message.NewField(name, ""))
 	}
@@ -41,7 +44,7 @@ func NewHeaders(of *ir.Headers) (h *Headers, constant []message.Field) {
 		}
 		h.responses = append(h.responses, each)
 	}
-	if h.hidden == nil && h.requests == nil && h.responses == nil && !h.originalURI {
+	if h.hidden == nil && h.requests == nil && h.responses == nil && !h.originalURI && !via {
 		return nil, constant
 	}
 	return h, constant

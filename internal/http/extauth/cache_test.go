@@ -197,7 +197,7 @@ func TestWaitIsLimited(t *testing.T) {
 }
 
 // TestRequestWaitingForItselfEnds checks that a request that has passed through this controller before waits for an
-// equal one, like any other request, and fails after maxWait. A client gains nothing if it forges the Via
+// equal one, like any other request, and fails after maxWait. A client gains nothing if it forges the CDN-Loop
 // field.
 func TestRequestWaitingForItselfEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -122,7 +122,7 @@ func (h *externalAuth) setTemplates(of *ir.ExternalAuth) (err error) {
 		if field.Kind.Hop() || !httpguts.ValidHeaderFieldName(header.Name) {
 			return fmt.Errorf("the header %q cannot be set", header.Name)
 		}
-		if field.Kind != message.Via {
+		if field.Kind != message.CDNLoop {
 			h.set, h.own = append(h.set, setField{field, value}), append(h.own, field)
 		}
 	}
@@ -337,9 +337,10 @@ func (h *externalAuth) headers(x *exchange.Exchange, to message.Fields) message.
 	to = h.addField(to, message.XOriginalMethod, x.Method)
 	to = h.addField(to, message.XRealIP, x.Client().IP)
 	to = h.addField(to, message.XForwardedFor, x.ForwardedFor())
-	// Via is always sent, because it is needed to detect requests that loop back to this controller through the
+	to = h.addField(to, message.Via, x.Via())
+	// CDN-Loop is always sent, because it is needed to detect requests that loop back to this controller through the
 	// service.
-	to = append(to, message.Via.Field(x.Via()))
+	to = append(to, message.CDNLoop.Field(x.CDNLoop()))
 	if h.detailed {
 		to = h.addField(to, message.XOriginalURI, x.Target)
 		to = h.addField(to, message.XScheme, x.Client().Proto)

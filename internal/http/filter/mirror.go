@@ -83,7 +83,8 @@ func copiedFields(x *exchange.Exchange) message.Fields {
 		message.XRequestID.Field(x.ID()), message.XRealIP.Field(c.IP), message.XForwardedFor.Field(x.ForwardedFor()),
 		message.XForwardedHost.Field(c.Host), message.XForwardedPort.Field(c.Port),
 		message.XForwardedProto.Field(c.Proto),
-		message.XForwardedScheme.Field(c.Proto), message.XScheme.Field(c.Proto), message.Via.Field(x.Via()),
+		message.XForwardedScheme.Field(c.Proto), message.XScheme.Field(c.Proto),
+		message.Via.Field(x.Via()), message.CDNLoop.Field(x.CDNLoop()),
 	}
 	to := make(message.Fields, 0, len(x.Fields)+len(own))
 	for i := range x.Fields {

@@ -117,7 +117,7 @@ type responseHeaders struct {
 func newResponseHeaders(g *ir.Global, o *Options) *responseHeaders {
 	a := &responseHeaders{hsts: g.HSTS.Header()}
 	var own message.Changes
-	a.headers, own.Set = exchange.NewHeaders(&g.Headers)
+	a.headers, own.Set = exchange.NewHeaders(&g.Headers, o.ViaEndpoints)
 	if g.ServerTokens {
 		own.Default = []message.Field{message.Server.Field(exchange.Pseudonym)}
 	}

@@ -67,8 +67,8 @@ type Options struct {
 	StrictPaths bool
 	// NoAccessLog disables the access logs of requests and connections. The ConfigMap cannot enable them again.
 	NoAccessLog bool
-	// Via adds a Via header to responses.
-	Via bool
+	// Via adds a Via header to responses. ViaEndpoints adds it to requests to endpoints and services.
+	Via, ViaEndpoints bool
 }
 
 // SetOptions replaces the options. New requests use the new options.

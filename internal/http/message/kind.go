@@ -44,6 +44,7 @@ const (
 	XOriginalForwardedFor
 	XOriginalForwardedHost
 	Via
+	CDNLoop
 	Forwarded
 	Proxy
 	XOriginalURI
@@ -93,7 +94,7 @@ var names = [kinds]string{
 	XForwardedHost: "X-Forwarded-Host", XForwardedPort: "X-Forwarded-Port", XForwardedProto: "X-Forwarded-Proto",
 	XForwardedScheme: "X-Forwarded-Scheme", XForwardedPrefix: "X-Forwarded-Prefix", XScheme: "X-Scheme",
 	XOriginalForwardedFor: "X-Original-Forwarded-For", XOriginalForwardedHost: "X-Original-Forwarded-Host", Via: "Via",
-	Forwarded: "Forwarded", Proxy: "Proxy", XOriginalURI: "X-Original-URI", XOriginalURL: "X-Original-URL",
+	CDNLoop: "CDN-Loop", Forwarded: "Forwarded", Proxy: "Proxy", XOriginalURI: "X-Original-URI", XOriginalURL: "X-Original-URL",
 	XOriginalMethod: "X-Original-Method", XRewriteURL: "X-Rewrite-URL", Accept: "Accept",
 	Authorization: "Authorization",
 	ContentType:   "Content-Type", Cookie: "Cookie", Origin: "Origin", Referer: "Referer",

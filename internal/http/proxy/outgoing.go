@@ -22,7 +22,7 @@ var forwardedKinds = [...]message.Kind{
 	message.XRequestID, message.XRealIP, message.XForwardedFor, message.XForwardedHost, message.XForwardedPort,
 	message.XForwardedProto,
 	message.XForwardedScheme, message.XScheme, message.XOriginalForwardedFor, message.XOriginalForwardedHost,
-	message.XForwardedPrefix, message.Via,
+	message.XForwardedPrefix, message.Via, message.CDNLoop,
 }
 
 // prepareFields computes the header fields that describe the client to an endpoint.
@@ -35,7 +35,7 @@ func (r *request) prepareFields() {
 	r.forwarded.values = [...]string{
 		r.ID(), c.IP, r.ForwardedFor(), c.Host, c.Port, c.Proto, c.Proto, c.Proto,
 		r.Fields.JoinedKind(message.XForwardedFor), r.Fields.JoinedKind(message.XForwardedHost),
-		r.settings.Prefix, r.Via(),
+		r.settings.Prefix, r.Via(), r.CDNLoop(),
 	}
 }
 

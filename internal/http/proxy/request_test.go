@@ -107,54 +107,56 @@ func TestRequestHeadAtTheEndpoint(t *testing.T) {
 	const told = "X-Request-ID: id\r\nX-Real-IP: 192.0.2.1\r\nX-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Host: " +
 		"shop.example\r\n" +
 		"X-Forwarded-Port: 80\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Scheme: http\r\nX-Scheme: http\r\n"
-	const begin, via, end = "GET /a?b=c HTTP/1.1\r\nHost: shop.example\r\n", "Via: 1.1 k8singress\r\n", "\r\n"
+	const begin, loop, end = "GET /a?b=c HTTP/1.1\r\nHost: shop.example\r\n", "CDN-Loop: k8singress\r\n", "\r\n"
 	for name, c := range map[string]struct {
 		fields   string
 		settings ir.Forwarding
 		want     string
 	}{
-		"nothing": {want: begin + told + via + end},
+		"nothing": {want: begin + told + loop + end},
 		"his order": {
 			fields: "b: 1|A: 2|cookie: a=b|A: 3|authorization: x",
-			want:   begin + "b: 1\r\nA: 2\r\ncookie: a=b\r\nA: 3\r\nauthorization: x\r\n" + told + via + end,
+			want:   begin + "b: 1\r\nA: 2\r\ncookie: a=b\r\nA: 3\r\nauthorization: x\r\n" + told + loop + end,
 		},
 		"the framing": {
 			fields: "Content-Length: 0|Transfer-Encoding: chunked|Trailer: a|Expect: 100-continue|Connection: " +
 				"keep-alive|Keep-Alive: 5",
-			want: begin + told + via + end,
+			want: begin + told + loop + end,
 		},
 		"proxies": {fields: "Proxy-Connection: x|Proxy-Authorization: x|Proxy-Authenticate: x|TE: gzip",
-			want: begin + told + via + end},
+			want: begin + told + loop + end},
 		"h2c": {fields: "Connection: Upgrade, HTTP2-Settings|Upgrade: h2c|HTTP2-Settings: AAMA",
-			want: begin + told + via + end},
+			want: begin + told + loop + end},
 		"websocket": {
 			fields: "Connection: keep-alive, Upgrade|Upgrade: WebSocket|Sec-WebSocket-Key: x",
-			want: begin + "Sec-WebSocket-Key: x\r\n" + told + via +
+			want: begin + "Sec-WebSocket-Key: x\r\n" + told + loop +
 				"Connection: Upgrade\r\nUpgrade: WebSocket\r\n" + end,
 		},
-		"trailers": {fields: "te: trailers", want: begin + told + via + end},
+		"trailers": {fields: "te: trailers", want: begin + told + loop + end},
 		"close": {settings: ir.Forwarding{Connection: "close"},
-			want: begin + told + via + "Connection: close\r\n" + end},
+			want: begin + told + loop + "Connection: close\r\n" + end},
 		"forged": {
 			fields: "x-forwarded-for: 6.6.6.6|X-Forwarded-Host: evil|X-Real-IP: 6.6.6.6|Forwarded: " +
 				"for=6.6.6.6|X-Original-URI: /|Proxy: x|X-Rewrite-URL: /",
-			want: begin + told + "X-Original-Forwarded-For: 6.6.6.6\r\nX-Original-Forwarded-Host: evil\r\n" + via + end,
+			want: begin + told + "X-Original-Forwarded-For: 6.6.6.6\r\nX-Original-Forwarded-Host: evil\r\n" + loop + end,
 		},
 		"connection names": {
 			fields: "Connection: X-Forwarded-For, Authorization, X-Set-By-Filter|Authorization: x|X-Set-By-Filter: y",
-			want:   begin + "Authorization: x\r\nX-Set-By-Filter: y\r\n" + told + via + end,
+			want:   begin + "Authorization: x\r\nX-Set-By-Filter: y\r\n" + told + loop + end,
 		},
 		"proxies before": {fields: "via: 1.0 a|Via: 1.1 b",
-			want: begin + told + "Via: 1.0 a, 1.1 b, 1.1 k8singress\r\n" + end},
+			want: begin + told + "Via: 1.0 a, 1.1 b\r\n" + loop + end},
+		"CDNs before": {fields: "cdn-loop: a; b=c|CDN-Loop: k8singress, d",
+			want: begin + told + "CDN-Loop: a; b=c, k8singress, d, k8singress\r\n" + end},
 		"his prefix": {fields: "X-Forwarded-Prefix: /p",
-			want: begin + "X-Forwarded-Prefix: /p\r\n" + told + via + end},
+			want: begin + "X-Forwarded-Prefix: /p\r\n" + told + loop + end},
 		"our prefix": {
 			fields: "X-Forwarded-Prefix: /p", settings: ir.Forwarding{Prefix: "/q"},
-			want: begin + told + "X-Forwarded-Prefix: /q\r\n" + via + end,
+			want: begin + told + "X-Forwarded-Prefix: /q\r\n" + loop + end,
 		},
 		"a host": {
 			fields: "x: www", settings: ir.Forwarding{Host: "$http_x.example"},
-			want: "GET /a?b=c HTTP/1.1\r\nHost: www.example\r\nx: www\r\n" + told + via + end,
+			want: "GET /a?b=c HTTP/1.1\r\nHost: www.example\r\nx: www\r\n" + told + loop + end,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -177,12 +179,15 @@ func TestRequestHeadAtTheEndpoint(t *testing.T) {
 
 // TestLoops checks when a request is detected as looping.
 func TestLoops(t *testing.T) {
-	for via, want := range map[string]bool{
-		"": false, "1.1 k8singress": false, strings.Repeat("1.1 k8singress, ", 7): false,
-		strings.Repeat("1.1 k8singress, ", 8): true,
+	const eight = "k8singress, k8singress;a=b, k8singress ;a, a,k8singress,,k8singress, k8singress,k8singress, k8singress"
+	for value, want := range map[string]bool{
+		"": false, "k8singress": false, strings.Repeat("k8singress, ", 7): false, eight: true,
+		strings.Repeat("k8singress, ", 8): true, strings.Repeat("my-k8singress.example, ", 8): false,
+		strings.Repeat("other; by=k8singress, ", 8): false,
 	} {
-		if got := proxy.Loops(newRequest(message.Via.Field(via), message.Via.Field("1.1 other"))); got != want {
-			t.Errorf("%q: %v", via, got)
+		via := message.Via.Field(strings.Repeat("1.1 k8singress, ", 8))
+		if got := proxy.Loops(newRequest(message.CDNLoop.Field(value), message.CDNLoop.Field("x"), via)); got != want {
+			t.Errorf("%q: %v", value, got)
 		}
 	}
 }

@@ -234,6 +234,9 @@ type Config struct {
 	AccessLog string `json:"access_log,omitempty"`
 	// Via adds a Via header to responses, which shows clients that they passed through this server. Default: false.
 	Via bool `json:"via,omitempty"`
+	// ViaEndpoints adds this server to the Via header of requests to endpoints and to services such as auth-url. Some
+	// servers compress no responses to such requests. Default: false, and a Via header of the client is forwarded.
+	ViaEndpoints bool `json:"via_endpoints,omitempty"`
 
 	// ExternalNames is the addresses to which the names in Services of type `ExternalName` may resolve. By default, all
 	// addresses are allowed except loopback, link-local and multicast addresses, and the addresses of this machine, the

@@ -94,13 +94,13 @@ func TestAccessLogOfRefusals(t *testing.T) {
 	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+"---\n"+
 		global("access-log-path: "+path),
 		"configmap default/global", accessLogOn)
-	via := "Via: " + strings.Repeat("1.1 k8singress, ", 8) + "1.1 last"
+	loop := "CDN-Loop: " + strings.Repeat("k8singress, ", 8) + "last"
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		if err := os.WriteFile(path, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if got := in.sendBy(in.client, in.origin("a.example"), http.MethodGet, nil,
-			via); got.status != http.StatusLoopDetected {
+			loop); got.status != http.StatusLoopDetected {
 			t.Errorf("a request that goes round gets %d", got.status)
 		}
 		in.eventually("a line", func() error {

@@ -196,7 +196,7 @@ func TestExternalAuthBehindItself(t *testing.T) {
 			"proxy-read-timeout", "600")+
 		annotate(rule("hidden", "localhost", "Prefix", "/hidden", "auth"), "auth-url", "http://$host:"+own+"/hidden",
 			"auth-proxy-set-headers", "hides")+
-		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: hides}\ndata: {via: none}\n")
+		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: hides}\ndata: {cdn-loop: none}\n")
 	in.eventually("a request is let in by a service behind its host", func() error {
 		if got := in.get("localhost", "/"); got.status != http.StatusOK {
 			return fmt.Errorf("it gets %d", got.status)

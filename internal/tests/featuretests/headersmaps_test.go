@@ -27,6 +27,7 @@ data:
   X-Start: t=${msec}
   X-Forwarded-Proto: gopher
   X-Gone: ""
+  CDN-Loop: none
   X-Asked: "$http_x_gone at $proxy_add_x_forwarded_for"
 `
 
@@ -48,6 +49,7 @@ func TestHeaderMaps(t *testing.T) {
 	if reasons := in.reasons("ConfigMap/default/answers"); !slices.Equal(reasons, []string{"InvalidEntry"}) {
 		t.Errorf("the ConfigMap is told %v", reasons)
 	}
+	in.awaitVerdict("ConfigMap/default/requests", "InvalidEntry", "CDN-Loop")
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		got := in.sendBy(in.client, in.origin("a.example")+"/x%0d%0ay?z", http.MethodGet, nil,
 			"X-Gone: client", "X-Forwarded-For: 9.9.9.9", "X-Forwarded-Proto: ftp")
@@ -65,7 +67,7 @@ func TestHeaderMaps(t *testing.T) {
 		}
 		for name, want := range map[string][]string{
 			"X-Forwarded-Proto": {"gopher"}, "X-Gone": nil, "X-Original-Uri": {"/x%0d%0ay?z"},
-			"X-Asked": {"client at 9.9.9.9, 127.0.0.1"},
+			"X-Asked": {"client at 9.9.9.9, 127.0.0.1"}, "Cdn-Loop": {"k8singress"},
 		} {
 			if !slices.Equal(seen[name], want) {
 				t.Errorf("the endpoint gets %s %q, want %q", name, seen[name], want)

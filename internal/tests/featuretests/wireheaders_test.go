@@ -48,6 +48,10 @@ func TestWireHeaders(t *testing.T) {
 			[]string{"X_Real_IP: 6.6.6.6", "X.Forwarded.For: 6.6.6.6"},
 			map[string]string{"X_real_ip": "", "X.forwarded.for": ""},
 		},
+		"proxies":  {[]string{"Via: 1.1 a", "Via: 1.1 b"}, map[string]string{"Via": "1.1 a, 1.1 b"}},
+		"no proxy": {nil, map[string]string{"Via": "", "Cdn-Loop": "k8singress"}},
+		"CDNs": {[]string{`CDN-Loop: a; b="c"`, "CDN-Loop: k8singress", "CDN_Loop: d"},
+			map[string]string{"Cdn-Loop": `a; b="c", k8singress, k8singress`}},
 		"an expectation": {[]string{"Expect: 100-continue"}, map[string]string{"Expect": ""}},
 		"several values": {[]string{"X-A: 1", "X-A: 2", "X-B: "},
 			map[string]string{"X-A": "1 and 2", "X-B": ""}},
@@ -63,9 +67,10 @@ func TestWireHeaders(t *testing.T) {
 		want map[string]string
 	}{
 		"names what we set": {
-			[]string{"Connection: X-Forwarded-For, X-Auth, X-Real-IP, X-Request-ID, Via, Host", "X-Auth: 1"},
+			[]string{"Connection: X-Forwarded-For, X-Auth, X-Real-IP, X-Request-ID, CDN-Loop, Host", "X-Auth: 1",
+				"CDN-Loop: other"},
 			map[string]string{"X-Auth": "", "X-Forwarded-For": "127.0.0.1", "X-Real-Ip": "127.0.0.1",
-				"Via": "1.1 k8singress"},
+				"Cdn-Loop": "other, k8singress"},
 		},
 		"names it in lower case": {[]string{"Connection: x-forwarded-for"},
 			map[string]string{"X-Forwarded-For": "127.0.0.1", "Connection": ""}},
@@ -155,7 +160,7 @@ func TestWireTrailers(t *testing.T) {
 		q := question{method: "POST", body: []string{"body"}}
 		for _, line := range []string{
 			"X-Ok: 1", "Ssl-Client-Verify: SUCCESS", "X-Forwarded-For: 6.6.6.6", "X-Real-IP: 6.6.6.6",
-			"X-Request-ID: x", "Via: 1.1 x", "Cookie: a=b",
+			"X-Request-ID: x", "Via: 1.1 x", "CDN-Loop: x", "Cookie: a=b",
 			"X_Real_IP: 6.6.6.6", "Forwarded: for=6.6.6.6", "X-Original-URL: /admin",
 		} {
 			name, _ := cutLine(line)

@@ -14,7 +14,7 @@ var (
 		Doc: "Sends a copy of each request to this URL, and discards the response. Requests that are rejected by " +
 			"access control are not copied. The request does not wait for its copy, and does not fail if the copy " +
 			"fails. The copy has the method, body and headers of the request, plus X-Request-ID, X-Real-IP, " +
-			"X-Forwarded-* and Via.\n\n" +
+			"X-Forwarded-* and CDN-Loop.\n\n" +
 			"The query of the request is added to the URL, unless the path or query of the URL contains a variable. " +
 			"The host of the URL may contain only the variables $host, $http_host, $namespace, $ingress_name and " +
 			"$service_name. In the host, $host and $http_host do not contain a port, and can be used only if the " +

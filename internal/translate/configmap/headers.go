@@ -131,6 +131,9 @@ func checkHeader(name, value string, size int) error {
 	if err := checkHeaderName(name); err != nil {
 		return err
 	}
+	if message.KindOf(name) == message.CDNLoop {
+		return fmt.Errorf("the controller detects loops by the header %s, which cannot be changed", name)
+	}
 	if strings.ContainsFunc(value, nginx.IsControl) {
 		return errors.New("the value contains a line break or another control character")
 	}
