@@ -30,7 +30,8 @@ func CheckRouteGroups(ctx context.Context) (err error) {
 	// If Caddy expects the groups under another context key, it finds no map there and panics.
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("this version of Caddy does not store the route groups of a request where they are expected: %v", p)
+			err = fmt.Errorf("this version of Caddy does not store the route groups of a request where they are "+
+				"expected: %v", p)
 		}
 	}()
 	ctx = WithRouteGroups(ctx)

@@ -248,7 +248,8 @@ func Parameters(class *networkingv1.IngressClass, own string) (ir.Ref, *report.P
 	case own == "":
 		return ir.Ref{}, parameters("scope",
 			"the scope Cluster has no namespace, which a ConfigMap requires: write the scope Namespace and the "+
-				"namespace, or set the option configmap, so that the namespace of its ConfigMap is used; %s", classClosed)
+				"namespace, or set the option configmap, so that the namespace of its ConfigMap is used; %s",
+			classClosed)
 	}
 	return ref, nil
 }

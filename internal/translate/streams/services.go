@@ -164,8 +164,8 @@ func (r *reading) ports(s *service, row *Annotation, protocol ir.Protocol, list 
 func tooManyPorts(namespace string, at place, most int) *report.Problem {
 	return &report.Problem{Severity: report.Error, Reason: report.PortNotAllowed, Message: fmt.Sprintf(
 		"the %s stays closed: older Services and ConfigMap entries in the namespace %s already use %d ports, which "+
-			"is the maximum: remove one of them, or ask the administrator to raise the option service_ports_per_namespace", at,
-		namespace, most)}
+			"is the maximum: remove one of them, or ask the administrator to raise the option "+
+			"service_ports_per_namespace", at, namespace, most)}
 }
 
 // The method say adds a problem to the verdict of the Service, which is its reported status. It does nothing if the
