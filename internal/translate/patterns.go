@@ -94,8 +94,9 @@ func (t *Translator) boundPatterns(c *change) {
 	clear(t.patterns.changed)
 }
 
-// bound applies the limit to the namespaces in p.changed. If the regular expressions of an Ingress are newly rejected,
-// or are no longer rejected, its hosts must be merged again. bound adds these hosts to the parameter again.
+// bound applies the limit for regular expressions to the namespaces in p.changed. If the expressions of an Ingress are
+// newly rejected, or no longer rejected, bound adds the hosts of the Ingress to the parameter named again, so that the
+// caller merges these hosts again.
 func (t *Translator) bound(c *change, p *patterns, again set[string]) {
 	for namespace := range p.changed {
 		n := p.namespaces[namespace]

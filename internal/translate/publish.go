@@ -101,8 +101,8 @@ func (t *Translator) verdict(ref ir.Ref) *report.Verdict {
 	return v
 }
 
-// parents returns the parents to report for the Ingresses of a class: a list that contains only their IngressClass. All
-// Ingresses of the class share the same list to save memory.
+// parents returns the parents in the reported status of all Ingresses of a class: a list that contains only the
+// IngressClass. All Ingresses of the class share the same list to save memory.
 func (t *Translator) parents(class string) []report.Parent {
 	list := t.classes[class]
 	if list == nil {

@@ -197,9 +197,9 @@ func (t *Translator) retranslate(c *change, s *snapshot.Snapshot, ref ir.Ref) {
 	c.objects[ref] = struct{}{}
 }
 
-// The method note adds the Ingress to the indexes, or removes it from them. r is the result of the Ingress. The
-// parameters named and dependency are functions that add an Ingress to an index or remove it. Either both must add, or
-// both must remove.
+// The method note adds an Ingress to the indexes of hosts and dependencies, or removes it from them. r is the result of
+// translating the Ingress. named updates the index of hosts, and dependency updates the index of dependencies. Either
+// both functions must add the Ingress, or both must remove it.
 func (t *Translator) note(
 	c *change, ref *ir.Ref, r *ingress.Result,
 	named func(groups[string], string, *ir.Ref), dependency func(groups[ir.Ref], ir.Ref, *ir.Ref),

@@ -33,8 +33,8 @@ type coding struct {
 	encoders *pools.Pool[encoder]
 }
 
-// encoder is a reusable compressor with an output buffer. The field to is the compressor, which writes the compressed
-// data to the buffer, the field out.
+// encoder is a reusable compressor with an output buffer. The field named to is the compressor. It writes the
+// compressed data to the buffer, which is the field named out.
 type encoder struct {
 	to interface {
 		io.WriteCloser

@@ -17,8 +17,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// values maps the names of nginx variables to functions that return their values. Variables with the prefixes http_,
-// cookie_ and arg_ are in the list families instead.
+// values maps the names of nginx variables to functions that return their values. It does not contain variables with
+// the prefixes http_, cookie_ and arg_; see families.
 var values = map[string]func(*Exchange) string{
 	"args":                      query,
 	"best_http_host":            func(x *Exchange) string { return x.Client().Host },

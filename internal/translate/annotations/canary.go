@@ -113,8 +113,8 @@ func (s *Settings) finishCanary() {
 
 func asItIs(value string) (string, error) { return value, nil }
 
-// readPattern checks that value is a valid regular expression, and returns it unchanged. It is matched against a header
-// of requests.
+// readPattern checks that value is a valid regular expression, and returns it unchanged. The canary gets the requests
+// with a header that matches this expression.
 func readPattern(value string) (string, error) {
 	_, err := pattern.Size(value)
 	return value, err

@@ -208,8 +208,8 @@ type externalAuth struct {
 func GlobalAuth(name string) *Annotation {
 	row := *Table.Find(name)
 	own := row
-	// The function global calls do while the fields Asked.Auth and Asked.GlobalAuth are swapped. The functions of the
-	// annotation access only Asked.Auth. If do calls them, they access the settings of Asked.GlobalAuth instead.
+	// The parser functions of an annotation only access Asked.Auth. So global swaps Asked.Auth and Asked.GlobalAuth
+	// while it calls do. If do calls a parser function, the function then accesses the global settings.
 	global := func(s *Settings, do func()) {
 		s.Asked.Auth, s.Asked.GlobalAuth = s.Asked.GlobalAuth, s.Asked.Auth
 		do()

@@ -10,10 +10,9 @@ import (
 	"github.com/k8singress/k8singress/internal/model/option"
 )
 
-// algorithms lists the values of the annotation load-balance. The annotations upstream-hash-by and affinity take
-// precedence over it; without them, policy is the load balancing policy for the value. If needs is not empty, the value
-// requires one of these two annotations, and needs is the warning for an Ingress without it. Its requests are then
-// distributed as in ingress-nginx.
+// algorithms lists the values of the annotation load-balance, and the load balancing policy for each value. If needs is
+// not empty, the value has no effect of its own, because it requires the annotation upstream-hash-by or affinity. If
+// that annotation is missing, needs is the warning, and policy is used, as in ingress-nginx.
 var algorithms = []struct {
 	name   string
 	policy ir.Policy

@@ -55,9 +55,9 @@ type Settings struct {
 	// CrossNamespace is true if an Ingress may refer to objects in other namespaces. It is set in the ConfigMap; no
 	// annotation changes it.
 	CrossNamespace bool
-	// BackendTLSByPath is the value of the ConfigMap key proxy-ssl-location-only, which no annotation changes. It only
-	// disables a warning. The annotations proxy-ssl-* always apply only to the paths of their own Ingress. Without the
-	// key, other Ingresses for the same host get a warning about this if their endpoints use TLS.
+	// BackendTLSByPath is the value of the ConfigMap key proxy-ssl-location-only; no annotation changes it. It only
+	// disables a warning. The warning tells an Ingress whose endpoints use TLS that the annotations proxy-ssl-* of
+	// another Ingress for the same host do not apply to it.
 	BackendTLSByPath bool
 	// ParamsConfigMap is the name of the ConfigMap with FastCGI parameters, with or without its namespace.
 	ParamsConfigMap string

@@ -7,7 +7,8 @@ import (
 
 // Table lists the supported annotations in the order of the documentation. To add an annotation, declare it in the file
 // of its feature, and add it here. If several annotations determine one setting, also add a field for the value to the
-// type Asked, and a function to the list finishers. If the annotation adds a filter, add a function to the list phases.
+// type Asked, and a function to the slice named finishers. If the annotation adds a filter, add a function to the slice
+// named phases.
 var Table = option.Table[Settings, string]{
 	AutoHTTPS,
 	sslRedirect, forceSSLRedirect, preserveTrailingSlash, usePortInRedirects,
@@ -108,13 +109,13 @@ var finishers = []func(*Settings){
 // phase is one step in the handling of a request. Name and Doc are for the documentation, which lists all phases.
 type phase struct {
 	Name, Doc string
-	// filters returns the filters that the annotations add in this phase for one path. The field is nil if the phase is
-	// implemented in another place. In this case, a comment in the list phases names the place.
+	// filters returns the filters that the annotations add in this phase for one path. It is nil if the phase is
+	// implemented elsewhere; a comment on the element of the slice phases then says where.
 	filters func(s *Settings, path string) []ir.Filter
 }
 
-// phases lists the steps in the order in which a request passes through them. This list also determines the order of
-// the filters. See design/016 for the reasons.
+// phases lists the steps of handling a request, in the order in which they are executed. It also determines the order
+// of the filters. See design/016 for the reasons.
 var phases = []phase{
 	// This phase is implemented by Serve in package live.
 	{Name: "blocked",

@@ -81,9 +81,9 @@ func numeric(host string) bool {
 	return err == nil || strings.Trim(last, "0123456789") == ""
 }
 
-// externalPort returns the number of the Service port that wanted selects, and the port to connect to: the target port
-// if it is a number, otherwise the same number. As in ingress-nginx, wanted may also be a number that is not a port of
-// the Service. externalPort returns zeros if there is no valid port.
+// externalPort returns the number of the Service port that wanted selects, and the target port to connect to. If the
+// Service port has no numeric target port, target is equal to number. As in ingress-nginx, wanted may also be a port
+// number that the Service does not list. Both results are zero if there is no valid port.
 func externalPort(service *corev1.Service, wanted string, protocol ir.Protocol) (number, target int) {
 	if found := findPort(service, wanted, corev1.Protocol(strings.ToUpper(string(protocol)))); found != nil {
 		number, target = int(found.Port), int(found.Port)

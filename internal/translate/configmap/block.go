@@ -46,7 +46,8 @@ var (
 	}
 )
 
-// close makes all requests for all Ingresses get 503. It is called if a key is invalid that may restrict access.
+// close makes all requests for all Ingresses get 503. It is called if the value of a key that may restrict access is
+// invalid.
 func (c *Config) close() { c.Defaults.Closed = true }
 
 // readTexts reads a comma-separated list of strings and regular expressions.

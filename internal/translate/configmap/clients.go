@@ -70,8 +70,9 @@ var (
 	}
 )
 
-// trustsEveryone returns a warning if on is true and every client is trusted: clients can then make up their own
-// address. The key takes effect nevertheless, because ingress-nginx trusts every client by default.
+// trustsEveryone returns a warning if a key lets trusted clients choose their address (on), and every client is
+// trusted. Otherwise it returns "". The key takes effect even with the warning, because ingress-nginx trusts every
+// client by default.
 func trustsEveryone(c *Config, on bool) string {
 	if !on || len(c.Global.Clients.Trusted) > 0 {
 		return ""

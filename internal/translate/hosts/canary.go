@@ -16,10 +16,10 @@ type CanaryBackend struct {
 	Backend string
 }
 
-// canaries adds the canaries of the host to the routes for the same paths of their main objects, which are ordinary
-// Ingresses. A canary gets a share of the requests of its main object. results are the canaries with a rule for the
-// host. fallbacks are the canaries without rules, whose default backends apply to every host. known is true if the host
-// has a main object.
+// canaries adds the canaries of the host to its routes. Each path of a canary gets a share of the requests for the same
+// path of its main object, which is an ordinary Ingress. results are the canaries with a rule for the host. fallbacks
+// are the canaries without rules, whose default backends apply to every host. known is true if the host has a main
+// object.
 func (m *mergeState) canaries(results, fallbacks []*Contribution, known bool) {
 	for _, r := range results {
 		for _, p := range r.Paths[m.Host.Host] {
@@ -108,8 +108,8 @@ func pathType(t ir.MatchType) string {
 	return "Prefix"
 }
 
-// The method share replaces one route of the host with several routes. It removes route from the host's list of routes,
-// and inserts the routes in the list by at the same position.
+// The method share replaces one route in the host's list of routes with several routes (by), which are inserted at the
+// same position.
 func (m *mergeState) share(route *ir.Route, by []*ir.Route) {
 	i := slices.Index(m.Host.Routes, route)
 	m.Host.Routes = slices.Replace(m.Host.Routes, i, i+1, by...)

@@ -39,9 +39,8 @@ func (m *mergeState) sort() {
 	m.Host.Routes = all
 }
 
-// byLiteral sorts routes by the number of their literal characters (see the function literal), the highest number
-// first. The function among requires this order. If two routes match the same path, an exact path or the longer prefix
-// still comes first.
+// byLiteral sorts routes by the length of their literal prefix, the longest first, as required by the function among.
+// If two routes match the same path, an exact path or the longer prefix still comes first.
 func byLiteral(a, b *ir.Route) int {
 	return cmp.Compare(literal(b.Match.PathMatch), literal(a.Match.PathMatch))
 }
@@ -62,9 +61,9 @@ func (m *mergeState) byText(a, b *ir.Route) int {
 }
 
 // The function among inserts the routes of one more namespace (more) into the sorted routes of other namespaces (all),
-// and returns the result. Both lists keep their order. A route is inserted after all routes that have at least as many
-// literal characters (see the function literal). Therefore, a regular expression takes precedence over a path of
-// another namespace only if its literal prefix is longer than the path.
+// and returns the result. Both lists keep their order. A route is inserted after all routes whose literal prefix is at
+// least as long. Therefore, a regular expression takes precedence over a path of another namespace only if its literal
+// prefix is longer than the path.
 func among(all, more []*ir.Route) []*ir.Route {
 	says := make([]int, len(all))
 	for i, r := range all {
@@ -83,8 +82,8 @@ func among(all, more []*ir.Route) []*ir.Route {
 	return append(joined, all[next:]...)
 }
 
-// literal returns the length of the literal text with which all matching paths start. For a regular expression, this is
-// its literal prefix, which may be empty. For other paths, the result is at least 1.
+// The function literal returns the length of the prefix with which all matching paths start. For a regular expression,
+// this is its literal prefix, which may be empty. For other paths, the result is at least 1.
 func literal(match ir.PathMatch) int {
 	if match.Type != ir.MatchRegex {
 		return max(prefixLength(&ir.Route{Match: ir.Match{PathMatch: match}}), 1)

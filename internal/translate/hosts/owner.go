@@ -217,10 +217,10 @@ func (m *mergeState) refuse(r *Contribution, field string) {
 	m.problem(r, report.Problem{Severity: report.Error, Reason: report.HostConflict, Field: field, Message: message})
 }
 
-// addProblemsOfOwner adds problems to the oldest object in the namespace that owns the host. They tell which objects of
-// other namespaces have rules for the host. served lists the objects whose paths are served. They cause a warning, or
-// only a message of severity Info if the administrator reserved the host for certain namespaces. refused lists the
-// objects whose paths are not served. They cause a message of severity Info.
+// addProblemsOfOwner tells the oldest object in the namespace that owns the host which objects of other namespaces have
+// rules for the host. The objects in served, whose paths are served, cause a warning, or only a message of severity
+// Info if the administrator reserved the host for certain namespaces. The objects in refused, whose paths are not
+// served, cause a message of severity Info.
 func (m *mergeState) addProblemsOfOwner(served, refused []string) {
 	if m.Owner.By == nil {
 		return

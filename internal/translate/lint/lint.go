@@ -19,9 +19,9 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/streams"
 )
 
-// UnopenedPorts returns a verdict with a problem for each ConfigMap that seems to define TCP or UDP ports, but is not
-// used, because neither tcp_services nor udp_services refers to it. If options is nil, because there is no Caddyfile,
-// the verdicts say that the ConfigMaps were not checked.
+// UnopenedPorts returns a verdict (the reported status of an object) for each ConfigMap that seems to define TCP or UDP
+// ports, but is not used, because neither tcp_services nor udp_services refers to it. If options is nil, because there
+// is no Caddyfile, the verdicts say that the ConfigMaps were not checked.
 func UnopenedPorts(s *snapshot.Snapshot, options *settings.Config) []*report.Verdict {
 	var verdicts []*report.Verdict
 	for c := range snapshot.Of[*corev1.ConfigMap](s).All() {

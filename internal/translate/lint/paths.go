@@ -17,10 +17,10 @@ import (
 // plainPath matches the paths that ingress-nginx accepts if the path type is Exact or Prefix.
 var plainPath = regexp.MustCompile(`^/[0-9A-Za-z._/-]*$`)
 
-// PathTypes returns a verdict for each Ingress in r with a path that ingress-nginx would reject because of its path
-// type. Package translate does not report such paths, because this controller serves them. PathTypes returns nil if the
-// ConfigMap sets strict-validate-path-type to false. options contains the name of the ConfigMap; it is nil if there is
-// no Caddyfile.
+// PathTypes returns a verdict (the reported status of an object) for each Ingress in r with a path that ingress-nginx
+// would reject because of its path type. Package translate does not report such paths, because this controller serves
+// them. PathTypes returns nil if the ConfigMap sets strict-validate-path-type to false. options contains the name of
+// the ConfigMap; it is nil if there is no Caddyfile.
 func PathTypes(s *snapshot.Snapshot, options *settings.Config, r *report.Report) (verdicts []*report.Verdict) {
 	if options != nil {
 		if c, ok := snapshot.Of[*corev1.ConfigMap](s).Get(options.ConfigMap.Namespace, options.ConfigMap.Name); ok {
