@@ -87,8 +87,8 @@ const (
 	mergeAndResolve
 )
 
-// readers returns the interpretations of a path that may lead to different results. The first one leaves the path
-// unchanged.
+// readers returns the ways in which servers may interpret the given path, as far as their results may differ. The first
+// one leaves the path unchanged.
 func readers(escaped string) (all []reader) {
 	decodes, cuts := 0, []reader{{}}
 	if decoded := decode(escaped); decoded != escaped {
