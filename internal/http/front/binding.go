@@ -24,10 +24,10 @@ import (
 // closes the connection.
 var ErrTaken = errors.New("other code has taken over the connection")
 
-// Divert inspects a connection before its TLS handshake. The TLS handshake must be complete by the time until. Divert
+// Divert inspects a connection before its TLS handshake. The parameter until is the deadline of the handshake. Divert
 // returns the connection to use for the handshake: conn itself, or a wrapper whose NetConn method returns conn. If
-// Divert returns ErrTaken, the front no longer uses the connection. If it returns any other error, the front closes the
-// connection.
+// Divert returns ErrTaken, this package no longer uses the connection. If it returns any other error, this package
+// closes the connection.
 type Divert func(conn net.Conn, until time.Time) (net.Conn, error)
 
 // Answer handles a request.
@@ -84,10 +84,10 @@ type Binding struct {
 }
 
 // Prepare makes the front listen on the TCP addresses of the server s.Server, in place of Caddy. It must be called
-// while Caddy provisions the server. Forget must be called when Caddy cleans the server up. Prepare changes the network
-// in the addresses, so that Caddy calls the front to open them. The JSON configuration keeps the original network.
-// Otherwise Caddy would find no server with the address ":80" when it adds redirects from HTTP to HTTPS, and would open
-// that address itself.
+// while Caddy provisions the server. Forget must be called when Caddy cleans the server up. Prepare replaces the
+// network (tcp) in the server's listen addresses, so that Caddy calls the front to open them. The JSON configuration
+// keeps the original network. Otherwise Caddy would find no server with the address ":80" when it adds redirects from
+// HTTP to HTTPS, and would open that address itself.
 func (f *Front) Prepare(s *Binding) {
 	s.front = f
 	for i, text := range s.Server.Listen {
@@ -169,7 +169,8 @@ func (s *Binding) leave() {
 	s.group.leave(s)
 }
 
-// closed must be called each time that a listener of the server is closed.
+// closed decrements the number of open listeners of the server. When the last one is closed, it removes the server from
+// its Group. It must be called each time that a listener of the server is closed.
 func (s *Binding) closed() {
 	if s.open--; s.open == 0 {
 		s.leave()
@@ -251,23 +252,23 @@ func (s *Binding) connConfig(at net.Addr, secure bool, protocols []string, port 
 	return m
 }
 
-// currentLimits holds the limits in the configuration of a Caddy server. It also caches the resulting limits, in which
-// limits in the ConfigMap take precedence. They are computed once for each change of the ConfigMap.
+// currentLimits holds the limits in the configuration of a Caddy server. It also caches the effective limits, in which
+// the limits in the ConfigMap take precedence. They are computed once for each change of the ConfigMap.
 type currentLimits struct {
 	configured limits.Limits
-	// result caches the resulting limits. It is nil until the first call of the method under.
+	// result caches the limits that the method under computes. It is nil until the first call of that method.
 	result atomic.Pointer[adjustedLimits]
 }
 
-// adjustedLimits are the limits of a Caddy server, some of them replaced by the limits in the ConfigMap. The field by
-// contains the limits in the ConfigMap.
+// adjustedLimits are the effective limits of a Caddy server: limits in the ConfigMap, which are also stored in the
+// field by, replace the server's own limits.
 type adjustedLimits struct {
 	by *ir.ClientConnections
 	limits.Limits
 }
 
-// under returns the current limits for connections of the server: each limit in the ConfigMap takes precedence over the
-// same limit in the server's configuration. The caller must not modify the result.
+// The method under returns the effective limits for connections of the server s: each limit in the ConfigMap takes
+// precedence over the same limit in the server's configuration. The caller must not modify the result.
 func (l *currentLimits) under(s *Binding) *limits.Limits {
 	if s.ClientLimits == nil {
 		return &l.configured

@@ -17,8 +17,8 @@ import (
 // the Group of the oldest claim for this address.
 type claim struct {
 	front *Front
-	// of is the server for which Caddy opens the address. If Front.Open has opened the address instead, live is true
-	// and of is nil.
+	// The field of is the server for which Caddy opens the address. If Front.Open has opened the address instead, of is
+	// nil and live is true.
 	of   *Binding
 	live bool
 	// written is the address in the server's configuration, which may have a range of ports. address is the same

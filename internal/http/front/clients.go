@@ -12,8 +12,8 @@ import (
 // Clients returns the counters of client connections, over all listeners and HTTP versions.
 func (f *Front) Clients() connlimit.Figures { return f.clients.Figures() }
 
-// client returns the client at a remote address, as the connection limiter counts it. There is no limit per client for
-// clients without an IP address, such as clients of a Unix socket.
+// client returns the client that opened a connection from the address at, for the connection limiter. There is no limit
+// per client for clients without an IP address, such as clients of a Unix socket.
 func (s *Binding) client(at net.Addr) connlimit.Client {
 	ip := netconn.AddrPort(at).Addr()
 	return connlimit.Client{Address: connlimit.AddressOf(ip), Exempt: s.Exempt != nil && ip.IsValid() && s.Exempt(ip)}

@@ -41,7 +41,8 @@ type connSet struct {
 	// latest is the pair of HTTP servers that got the most recent connection. It keeps running without connections,
 	// while all other pairs are shut down when their last connection has ended.
 	latest *servers
-	// onLeave holds the functions that Drivers have registered with ConnInfo.OnLeave.
+	// onLeave holds the functions that Drivers have registered with ConnInfo.OnLeave. They are called when the
+	// connections have to end.
 	onLeave map[*ConnInfo]func()
 }
 
@@ -170,7 +171,8 @@ func looksLikeHTTP(head [5]byte) bool {
 	return false
 }
 
-// passOn passes a connection to the Driver of its protocol. protocol is the protocol negotiated by ALPN, or empty.
+// passOn passes a connection to the Driver (the HTTP server) for its protocol. protocol is the protocol negotiated by
+// ALPN, or empty.
 func (k *connSet) passOn(n *clientConn, conn net.Conn, protocol string, m *connConfig) {
 	drive := k.group.front.Drivers[cmp.Or(protocol, http1)]
 	if !m.http1 && protocol != http2 {
@@ -237,7 +239,8 @@ func (k *connSet) retire(s *servers) {
 	s.http2.shutdown(ctx)
 }
 
-// drain starts draining the connSet. It may be called only once.
+// drain starts a graceful shutdown of the connections in the connSet, and does not wait for it. It may be called only
+// once.
 func (k *connSet) drain(ctx context.Context) {
 	k.leaving.Store(true)
 	panics.Go("front/drain", func() { k.end(context.WithoutCancel(ctx)) })

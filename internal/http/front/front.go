@@ -52,13 +52,13 @@ func Process() *Front { return process }
 
 // Front holds the listening sockets of all addresses, and the Groups that serve the accepted connections.
 type Front struct {
-	// Drivers holds the Driver of each ALPN protocol: of "h2", which is Go's HTTP/2 server, and of "http/1.1", which
-	// must be set before the first configuration is loaded.
+	// Drivers maps the ALPN name of each protocol to its Driver. The Driver for "h2" is Go's HTTP/2 server. The Driver
+	// for "http/1.1" must be set before the first configuration is loaded.
 	Drivers map[string]Driver
 	// HandedOver is called for each connection that net/http serves because the server does not allow HTTP/1.1. It is
-	// also called for each request that net/http or http3 has read and the Caddy server handles, because the Binding
-	// has no Answer function for the request. reason is one word. HandedOver may be nil. It must be set before the
-	// first configuration is loaded.
+	// also called for each request that net/http or http3 has read if the Binding has no Answer function for the
+	// request, so that the Caddy server handles it. reason is one word. HandedOver may be nil. It must be set before
+	// the first configuration is loaded.
 	HandedOver func(reason string)
 	// HandshakeFailed is called for each failed TLS handshake over TCP. reason is one of HandshakeReasons.
 	// HandshakeFailed may be nil. It must be set before the first configuration is loaded.

@@ -64,7 +64,7 @@ func (g *Group) choose() {
 	}
 }
 
-// The result of opened contains the claims of the addresses that Front.Open has opened for the servers of the group.
+// The method opened returns the claims of the addresses that Front.Open has opened for the servers of the group.
 func (g *Group) opened() (opened []*claim) {
 	for _, c := range g.front.live {
 		if c.group == g {

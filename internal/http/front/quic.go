@@ -26,9 +26,9 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// quicSocket serves HTTP/3 at one address, as long as at least one configuration uses the address. Caddy counts these
-// configurations: they share one QUIC listener of Caddy, which reads from a quicClaim instead of the socket. Caddy
-// closes this listener, and with it the quicClaim, when no configuration uses the address any longer.
+// quicSocket serves HTTP/3 at one address, as long as at least one configuration uses the address. All these
+// configurations share one QUIC listener of Caddy, which reads from a quicClaim instead of the socket. When no
+// configuration uses the address any longer, Caddy closes this listener, and with it the quicClaim.
 type quicSocket struct {
 	group   *Group
 	connSet *connSet

@@ -49,8 +49,8 @@ func costOf(r *http.Request) int64 {
 }
 
 // streamSteps limits the number of concurrent requests (streams) on a new connection while much of the memory budget is
-// in use: if at least eighths/8 of the budget is in use, the limit is the value of the field streams. The first element
-// that applies is used.
+// in use. An element applies if at least eighths/8 of the budget is in use; streams is then the limit. The first
+// element that applies is used.
 var streamSteps = [...]struct {
 	eighths int64
 	streams int

@@ -142,8 +142,8 @@ func (s *server) connState(conn net.Conn, state http.ConnState) {
 // loop. net/http accepts each connection at once.
 const maxHandedOver = 64
 
-// push passes a connection to net/http. If the server has already been shut down, push closes the connection. This
-// happens if a Driver hands over a connection late while the connSet drains.
+// push passes a connection to net/http. If the http.Server has already been shut down, push closes the connection. This
+// happens if a connection is handed over to net/http after the shutdown has begun.
 func (s *server) push(conn net.Conn) {
 	select {
 	case s.conns <- conn:

@@ -25,8 +25,8 @@ type socket struct {
 	// alive is the keep-alive configuration that the kernel applies to each accepted connection.
 	alive net.KeepAliveConfig
 
-	// claims are the claims of the address, in the order in which they were added. ending is true once there are no
-	// claims left. Both are guarded by Front.mu.
+	// claims lists the claims of the address (its uses by configurations), oldest first. ending is true once the last
+	// claim has been removed. Both are guarded by Front.mu.
 	claims []*claim
 	ending bool
 	ended  chan struct{}
@@ -77,8 +77,9 @@ func (s *socket) remove(c *claim) {
 	s.choose()
 }
 
-// choose makes the oldest claim serve new connections. Caddy closes the oldest claim only after the whole next
-// configuration has started, so a claim of a configuration that fails to start never serves connections.
+// choose lets the oldest claim serve new connections. A claim is the use of this socket by one configuration. Caddy
+// closes the oldest claim only after the whole next configuration has started, so a configuration that fails to start
+// never gets connections.
 func (s *socket) choose() {
 	attached := slices.IndexFunc(s.claims, func(c *claim) bool { return c.group != nil })
 	if attached < 0 {
@@ -92,9 +93,9 @@ func (s *socket) choose() {
 	}
 }
 
-// serve passes a connection to the claim s.first. Another goroutine may release this claim at the same time, so that
-// its connSet ends. Therefore serve first calls connSet.expect, which prevents this, and then checks s.first again. If
-// s.first has changed, serve tries again with the new claim.
+// serve passes a connection to s.first, the claim (use of this socket by one configuration) that gets new connections.
+// The claim may be released at the same time. So serve first counts the connection with connSet.expect, which keeps the
+// claim's connSet from ending, and then checks that s.first is unchanged. Otherwise it retries with the new claim.
 func (s *socket) serve(conn net.Conn) {
 	for {
 		c := s.first.Load()

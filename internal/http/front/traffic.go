@@ -35,7 +35,7 @@ type traffic struct {
 	share    *budget.Share
 }
 
-// begin must be called when the connection starts. The method leave must be called when the connection ends.
+// begin must be called when the connection starts, and the method leave when the connection ends.
 func (t *traffic) begin(f *Front, place *connlimit.Place) {
 	t.front, t.place = f, place
 	t.users.Store(1)
