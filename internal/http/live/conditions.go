@@ -65,7 +65,7 @@ func (c *conditions) hold(r *message.Request, b *pattern.Budget) bool {
 // lookup returns the value of the header field, query parameter or cookie with this name, and whether it exists.
 type lookup func(name string) (string, bool)
 
-// valueOf returns a function that returns the value that find returns, or an empty string if the value does not exist.
+// valueOf wraps find in a function that returns only the value. It returns an empty string if the value does not exist.
 func valueOf(find lookup) func(name string) string {
 	return func(name string) string {
 		value, _ := find(name)

@@ -38,7 +38,8 @@ func newHandshakes(g *ir.Global) *handshakes {
 	return &handshakes{newHandshake(&g.TLS), g.RejectUnknown, g.OnlyHTTP1}
 }
 
-// Host is a virtual host. Other packages use this name to pass the result of HostFor to the methods for TLS handshakes.
+// Host is a virtual host. The type is exported so that other packages can pass the result of HostFor to the methods for
+// TLS handshakes.
 type Host = host
 
 var (

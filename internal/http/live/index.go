@@ -99,9 +99,9 @@ func withExpression(list []*host, name string, h *host) []*host {
 	return list
 }
 
-// olderName is a comparison function for hosts whose names are regular expressions. It sorts the host whose alias was
-// defined first to the front. If two aliases have the same age, the object that comes last in alphabetical order (by
-// kind, namespace and name) comes first.
+// olderName compares two hosts whose names are regular expressions, for sorting. The host whose alias was defined first
+// comes first. If two aliases have the same age, the object that comes last in alphabetical order (by kind, namespace
+// and name) comes first.
 func olderName(a, b *host) int {
 	return cmp.Or(cmp.Compare(a.aliasSince, b.aliasSince), cmp.Compare(b.aliasBy, a.aliasBy),
 		cmp.Compare(a.name, b.name))

@@ -14,8 +14,8 @@ type prefixes struct {
 	// only routes for longer prefixes.
 	routes *Route
 	above  *prefixes
-	// If the node has a single child, the field only holds the child, and name holds the child's path element. If the
-	// node has several children, below maps their path elements to them.
+	// The children of the node. A single child is stored in the field only, and its path element in the field name.
+	// Several children are stored in the field below, by their path elements.
 	name  string
 	only  *prefixes
 	below map[string]*prefixes

@@ -71,7 +71,7 @@ func ChainRunFrom(ctx context.Context) *ChainRun {
 func (v *ChainRun) Exchange() *exchange.Exchange { return v.x }
 
 // runHandler runs a Caddy handler with an http.ResponseWriter and an http.Request that it creates from the exchange.
-// The function behind runs the rest of the chain; the Caddy handler calls it as its next handler.
+// behind is a function that runs the rest of the chain; the Caddy handler calls it as its next handler.
 func (v *ChainRun) runHandler(handler caddyhttp.MiddlewareHandler, behind func() error) error {
 	x := v.x
 	x.Retained = true

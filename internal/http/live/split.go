@@ -6,7 +6,7 @@ import (
 )
 
 // newSplit creates the split that distributes the requests of a route over several destinations by their weights. The
-// function to converts a destination from the format of the live configuration.
+// parameter to is a function that converts a destination from the format of the live configuration.
 func newSplit(shares []*document.Share, to func(*document.Destination) destination) *split.Split[*destination] {
 	all := make([]split.Share[*destination], len(shares))
 	for i, d := range shares {

@@ -82,8 +82,8 @@ func (s *streams) snapshot() map[*context.CancelFunc]stream {
 	return maps.Clone(s.open)
 }
 
-// endingStreams selects the open streams of a route that must be ended: the streams for which the function has returns
-// true, or all streams if has is nil.
+// endingStreams selects open streams of a route that must be ended. If has is nil, all streams are selected, otherwise
+// only the streams for which has returns true.
 type endingStreams struct {
 	streams *streams
 	has     func(stream) bool
