@@ -189,7 +189,7 @@ func (l *Limiter) isEnding() bool {
 const againEnded = 3
 
 // await reserves a unit of the budget for a new connection as soon as another connection has ended. gone is the channel
-// that nextEnd has returned. await returns false if this does not succeed within patience.
+// that nextEnd has returned. await returns false if it could not reserve a unit before the time patience has passed.
 func (l *Limiter) await(share *budget.Share, gone <-chan struct{}) bool {
 	timeout := time.NewTimer(patience)
 	defer timeout.Stop()
@@ -217,8 +217,8 @@ func (l *Limiter) nextEnd() (gone <-chan struct{}, ending bool) {
 	return l.gone, l.ending > 0
 }
 
-// Occupy sets the Occupant when another server takes over the connection. Nil means that the connection cannot be
-// ended.
+// Occupy must be called when another server takes over the connection. It sets the Occupant, through which the limiter
+// can end the connection. If o is nil, the limiter cannot end the connection.
 func (p *Place) Occupy(o Occupant) {
 	p.limiter.mu.Lock()
 	defer p.limiter.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"net/netip"
 )
 
-// Below returns the connection that conn wraps, such as the connection below TLS. It returns nil if conn wraps none, or
-// if the type of conn has neither of the usual methods NetConn and Raw.
+// Below returns the connection that conn wraps, such as the connection below TLS. It returns nil if conn does not wrap
+// a connection, or if the type of conn has neither of the usual methods NetConn and Raw.
 func Below(conn net.Conn) net.Conn {
 	switch layer := conn.(type) {
 	case interface{ NetConn() net.Conn }:

@@ -53,9 +53,9 @@ func (r *replayed) NetConn() net.Conn { return r.Conn }
 // CloseWrite closes the write side of the connection.
 func (r *replayed) CloseWrite() error { return CloseWrite(r.Conn) }
 
-// Strip returns the connection below the layers of Replay and NewProxied, and ahead followed by the bytes that were
-// already read from that connection. The kernel can copy the bytes after them if the connection is a TCP socket. The
-// header of a Proxied must have been read, and conn must not be read afterwards.
+// Strip removes the layers of Replay and NewProxied from conn. It returns the connection below them, and appends the
+// bytes that they have already read from this connection to ahead. If the connection below is a TCP socket, the kernel
+// can copy the bytes that follow. The header of a Proxied must have been read, and conn must not be read afterwards.
 func Strip(conn net.Conn, ahead []byte) (net.Conn, []byte) {
 	for {
 		var layer *replayed
