@@ -11,9 +11,9 @@ import (
 	tlssecret "github.com/k8singress/k8singress/internal/tls/secret"
 )
 
-// UpdateListener sets which Secrets contain the certificates of a listener. name is the name of the listener. If
-// secrets is empty, the listener is removed. For each Secret that was not in use before, the caller must call SetSecret
-// afterwards.
+// UpdateListener sets which Secrets contain the certificates of a listener. name is the name of the listener, and
+// origin is the object that defines it. If secrets is empty, the listener is removed. For each Secret that was not in
+// use before, the caller must call SetSecret afterwards.
 func (s *Store) UpdateListener(name string, origin ir.Ref, secrets []ir.Name) {
 	var all []*secret
 	for _, of := range secrets {

@@ -150,9 +150,9 @@ func (s *Store) paired(of *secret, hosts []string) bool {
 	})
 }
 
-// wild reports whether the certificate for a wildcard may be used for the name: the store contains the wildcard of the
-// parent domain (*.example.com for www.example.com), its certificate is usable and covers the name, and it may be used
-// in the namespace of the name.
+// wild reports whether a wildcard certificate may be used for the name. The store must contain the wildcard of the
+// parent domain (*.example.com for www.example.com). The certificate of this wildcard must be usable and cover the
+// name. If name is in the store, too, both must come from the same namespace.
 func (s *Store) wild(name string) bool {
 	_, parent, ok := strings.Cut(name, ".")
 	if !ok {

@@ -70,7 +70,7 @@ type secret struct {
 	// missing is true if the Secret does not exist.
 	missing bool
 	// parsed is true if the current contents of the Secret were parsed. sum is the checksum of the contents that were
-	// parsed last. problem is the parse error, or nil if they are valid.
+	// parsed last. problem is the error of parsing them, or nil if the contents are valid.
 	parsed  bool
 	sum     [sha256.Size]byte
 	problem error

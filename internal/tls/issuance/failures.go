@@ -39,9 +39,9 @@ type failure struct {
 	Limits map[string]time.Time `json:"limits,omitempty"`
 }
 
-// under returns the parts of f that still apply. mark identifies the issuers that are now configured. If the same
-// issuers have caused the failure, all of f applies. Otherwise only Limits applies, because each rate limit belongs to
-// a single issuer.
+// The method under returns the part of the failure f that still applies. mark identifies the issuers that are
+// configured now. If these issuers have caused the failure, all of f applies. Otherwise only Limits applies, because
+// each rate limit belongs to a single issuer.
 func (f *failure) under(mark string) *failure {
 	if f.Issuers == mark {
 		return f
@@ -90,7 +90,8 @@ func remember(ctx context.Context, s certmagic.Storage, key string, value any) e
 const (
 	// sweepEvery is the interval at which the storage is searched for old failure records of removed hosts.
 	sweepEvery = time.Hour
-	// keepFailures is how long the failure record of a removed host is kept, starting at the NotBefore of the failure.
+	// keepFailures is how long the failure record of a removed host is kept after NotBefore, the earliest time of the
+	// next attempt.
 	keepFailures = 24 * time.Hour
 	// maxFailures is the maximum number of failure records of removed hosts to keep. If there are more, the records
 	// with the earliest NotBefore are deleted.

@@ -135,10 +135,10 @@ func (m *Manager) beginOrders(ctx context.Context, running *panics.Group, now ti
 	return rest
 }
 
-// mayOrder reports whether another order may start. Usually it returns true. Until m.careful, after a certificate
-// authority has reported a rate limit for all hosts, orders are made one at a time, and only while no certificates are
-// being read from the storage. All hosts that need a certificate are then in the queue, which serves the namespaces in
-// turn, so that one namespace cannot use up the rate limit.
+// mayOrder reports whether another order may start. Usually it returns true. After a certificate authority has reported
+// a rate limit for all hosts, until the time m.careful, orders are made one at a time, and only while no certificates
+// are being read from the storage. Then all hosts that need a certificate are already in the queue, which serves the
+// namespaces in turn, so that one namespace cannot use up the rate limit.
 func (m *Manager) mayOrder(now time.Time) bool {
 	return !now.Before(m.careful) || m.orders.Running()+m.renewals.Running()+m.reads.Running()+m.reads.Len() == 0
 }
@@ -173,7 +173,7 @@ func (m *Manager) next(h *host) {
 	switch {
 	case h.gone:
 	case h.again || ordered && h.lastError == nil:
-		// Read the certificate from the storage, as the other replicas do.
+		// Read the new certificate from the storage, as the other replicas do.
 		h.again = false
 		m.readSoon(h)
 	default:

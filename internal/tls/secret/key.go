@@ -14,7 +14,7 @@ import (
 )
 
 // The minimum and maximum length of RSA keys, in bits. crypto/tls rejects handshakes with shorter keys. Clients that
-// use crypto/tls reject longer keys; a handshake with such a key would also take as long as a hundred others.
+// use crypto/tls reject longer keys; a handshake with such a key would also take as long as a hundred other handshakes.
 const (
 	minRSA = 1024
 	maxRSA = 8192

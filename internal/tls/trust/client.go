@@ -35,7 +35,7 @@ type created[T any] struct {
 func NewClient[T any](settings *ir.BackendTLS, authority *Authority, create func(*tls.Config) T,
 	replaced func(T)) *Client[T] {
 	if authority == nil {
-		// No client certificate is sent, and the endpoints cannot be verified.
+		// Without a Secret, use empty contents: no client certificate is sent, and the endpoints cannot be verified.
 		authority = newAuthority(settings.Secret)
 		authority.contents.Store(&Contents{trustErr: errUnknown})
 	}
@@ -68,7 +68,7 @@ func (c *Client[T]) renew() *created[T] {
 	return now
 }
 
-// Reset replaces the current value. The next call of Current creates a new one.
+// Reset discards the current value, so that the next call of Current creates a new one.
 func (c *Client[T]) Reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

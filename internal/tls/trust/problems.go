@@ -123,8 +123,8 @@ func (s *Store) Stale() bool {
 	return s.book.Contains(func(e *entry) bool { return e.Contents().turned(passed) })
 }
 
-// turned calls passed with the start and the end of the validity periods of all certificates and revocation lists. It
-// returns true if passed returns true for any of these times.
+// turned calls the function passed with the start and the end of the validity period of each certificate and revocation
+// list in c. It returns true if the function returns true for any of these times.
 func (c *Contents) turned(passed func(time.Time) bool) bool {
 	certificates := c.authorities
 	if c.pair != nil {

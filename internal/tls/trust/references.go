@@ -62,8 +62,8 @@ func ofHost(user string, h *document.Host) (all []reference) {
 	return all
 }
 
-// ofBackend returns the reference to the Secret of the backend's health check. It sets no origin, because the problems
-// of this Secret are already reported for the routes of the backend.
+// ofBackend returns the reference to the Secret of the backend's health check. It sets no origin (the object to which
+// problems are reported), because the problems of this Secret are already reported for the routes of the backend.
 func ofBackend(id string, b *document.Backend) []reference {
 	if b == nil || b.LoadBalancing == nil || b.LoadBalancing.HealthCheck == nil ||
 		b.LoadBalancing.HealthCheck.Secured.Secret.IsZero() {
@@ -89,9 +89,9 @@ func ofPort(name string, p *document.Port) (all []reference) {
 	return all
 }
 
-// at sets the fields Origin, Field and User of a reference from the TCP port p, and returns the reference. If a Service
-// defines the port, Field is the annotation of the Service. If a ConfigMap defines the port, Field is the key in the
-// ConfigMap, and User also contains the annotation of the Service that refers to the Secret.
+// The function at sets the fields Origin, Field and User of a reference from the TCP port p, and returns the reference.
+// If a Service defines the port, Field is the annotation of the Service. If a ConfigMap defines the port, Field is the
+// key in the ConfigMap, and User also contains the annotation of the Service that refers to the Secret.
 func at(r reference, p *document.Port, name, annotation string) reference {
 	r.Origin, r.User = p.Origin, "port "+name
 	if p.OfService() {
