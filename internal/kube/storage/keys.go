@@ -46,12 +46,12 @@ const (
 // siteFields maps the file extension of a site's key to the field of the site's Secret that contains the value.
 var siteFields = map[string]string{".crt": corev1.TLSCertKey, ".key": corev1.TLSPrivateKeyKey, ".json": metaField}
 
-// place says where the value of a key is stored.
+// place says where the value of a storage key is stored: in which field of which Secret.
 type place struct {
 	// secret is the name of the Secret, and field is the field of the Secret that contains the value.
 	secret, field string
-	// annotation is the annotation that identifies the contents of the Secret, and owner is the value of the
-	// annotation: a key or a folder.
+	// annotation is the name of the annotation that identifies what the Secret stores, and owner is its value: a key or
+	// a folder of the storage.
 	annotation, owner string
 }
 

@@ -106,8 +106,8 @@ func changedKeys(before, after *corev1.Secret) []string {
 	return slices.Collect(maps.Keys(old))
 }
 
-// value returns the value that is stored in a Secret at the place p, and whether there is such a value. The Secret may
-// be nil.
+// value returns the value in the field p.field of a Secret, and whether the field contains a stored value. The Secret
+// may be nil.
 func (p place) value(secret *corev1.Secret) ([]byte, bool) {
 	if secret == nil || !written(secret, p.field) {
 		return nil, false
@@ -115,7 +115,8 @@ func (p place) value(secret *corev1.Secret) ([]byte, bool) {
 	return secret.Data[p.field], true
 }
 
-// modified returns the time when the value at a place was written, according to the clock of the process that wrote it.
+// modified returns the time when the value in the field p.field of the Secret was written, according to the clock of
+// the process that wrote it.
 func (p place) modified(secret *corev1.Secret) time.Time {
 	modified, err := time.Parse(time.RFC3339Nano, secret.Annotations[modifiedPrefix+p.field])
 	if err != nil {
@@ -136,8 +137,8 @@ func exactly(o metav1.Object) metav1.DeleteOptions {
 	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
 }
 
-// with returns a modified copy of the Secret current that contains the given value at the place p. If current is nil,
-// it returns a new Secret with this value.
+// The method with returns a copy of the Secret current in which the field p.field contains the given value. If current
+// is nil, it returns a new Secret with this value.
 func (p place) with(current *corev1.Secret, value []byte) (*corev1.Secret, error) {
 	next := p.empty()
 	if current != nil {

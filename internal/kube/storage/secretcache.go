@@ -33,8 +33,8 @@ type secretCache struct {
 	secrets cache.Indexer
 	// version is the resourceVersion of the last list or watch event. It is empty before the first list.
 	version string
-	// gone holds deleted Secrets, each in its last known state. It prevents that they are stored again while the watch,
-	// which may lag behind, still reports them as existing.
+	// gone holds deleted Secrets, each in its last known state. It prevents them from being stored again while the
+	// watch, which may lag behind, still reports them as existing.
 	gone map[string]*corev1.Secret
 	// wrote is the newest resourceVersion of a Secret that this process has written.
 	wrote string

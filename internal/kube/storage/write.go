@@ -111,8 +111,8 @@ func contested(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }
 
-// write creates, updates or deletes a Secret: it changes the state of the Secret from current to the argument to. A nil
-// state means that the Secret does not exist. write also stores the response in the cache.
+// write creates, updates or deletes a Secret. current is the state of the Secret before the write, and the parameter to
+// is the state after it; nil means that the Secret does not exist. write also stores the response in the cache.
 func (s *Storage) write(ctx context.Context, current, to *corev1.Secret) error {
 	saved, err := withRetry(ctx, func(ctx context.Context) (*corev1.Secret, error) {
 		switch {
