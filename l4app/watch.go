@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// The connections of a port are checked at intervals of an eighth of its idle timeout, but at least of minTick and
-	// at most of maxTick. Because of maxTick, the removal of an endpoint is noticed soon even if the idle timeout is
-	// long.
+	// minTick and maxTick limit the interval at which the connections of a port are checked, which is an eighth of the
+	// idle timeout of the port. Because of maxTick, the removal of an endpoint is noticed soon even if the idle timeout
+	// is long.
 	minTick = 5 * time.Millisecond
 	maxTick = 5 * time.Second
 )
 
-// watch closes the idle connections of a port. Once the endpoint of a connection has been removed for the drain time,
-// the connection is also closed if it has been idle for the drain time. A busy connection continues, because its
-// endpoint may still work: an endpoint is also removed while its pod is running but not ready. All connections are
+// watch closes the idle connections of a port. A connection whose endpoint was removed is closed earlier: once the
+// endpoint has been removed, and the connection has been idle, for the drain time. A busy connection continues, because
+// its endpoint may still work: an endpoint is also removed while its pod is running but not ready. All connections are
 // checked periodically, which costs less than a timer for each connection. While there are no connections, no timer is
 // running.
 type watch struct {
