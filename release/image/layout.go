@@ -18,8 +18,8 @@ type Platform struct {
 	Image v1.Image
 }
 
-// plain is an image without an artifact type. An artifact type marks content that cannot be run. Without this wrapper,
-// the entry for the image in an index would have an artifact type, and some clients would skip the image.
+// plain wraps an image so that its entry in an index has no artifact type. An artifact type marks content that cannot
+// be run, so some clients would skip the image.
 type plain struct{ v1.Image }
 
 // ArtifactType returns "". Without this method, the library would use the media type of the image's configuration as
