@@ -80,7 +80,7 @@ func addStructure(adapted []byte) ([]byte, error) {
 }
 
 // adminAddress returns the address of the admin API in the Caddyfile. It returns "" if the Caddyfile does not set the
-// address: the default depends on the machine on which Caddy will run.
+// address, because the default depends on the machine on which Caddy will run.
 func adminAddress(admin *caddy.AdminConfig) string {
 	switch {
 	case admin == nil:

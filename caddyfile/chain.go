@@ -11,8 +11,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// insideChain is a key in Caddy's parser options. It is set while the block of the option chain is parsed, so that the
-// directive k8singress can be rejected there.
+// insideChain is a key in the options of Caddy's Caddyfile parser. It is set while the routes of an option `chain` are
+// parsed, because the directive k8singress is not allowed there.
 const insideChain = name + " chain"
 
 // setChain parses the option chain:
@@ -21,7 +21,7 @@ const insideChain = name + " chain"
 //		<directives...>
 //	}
 //
-// The routes of the handler chain are stored in the draft. Directives run in the order in which they are written, as in
+// The block is stored in d as a list of Caddy routes. Directives run in the order in which they are written, as in
 // Caddy's directive route.
 func setChain(d *draft, l *line) error {
 	chain := l.args[0]

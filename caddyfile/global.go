@@ -90,9 +90,9 @@ func (b *draft) parse(segment caddyfile.Segment) error {
 	return nil
 }
 
-// check returns an error if an option does not match row.Values, the grammar of its arguments. Arguments in brackets may
-// be omitted. check also returns an error if the option is set twice, unless the option takes a block or its first
-// argument is a key.
+// check returns an error if the arguments of an option do not match row.Values, the grammar of its arguments. Arguments
+// in brackets may be omitted. check also returns an error if the option is set twice, unless the option takes a block
+// or its first argument is a key.
 func (b *draft) check(row *option.Row[draft, *line], l *line) error {
 	grammar, _, takesBlock := strings.Cut(row.Values, "{")
 	grammar, bare := strings.CutSuffix(grammar, "[")

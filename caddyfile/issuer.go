@@ -19,7 +19,7 @@ const issuers = "tls.issuance"
 //		<options...>
 //	}
 //
-// The JSON configuration of the issuer module is stored in the draft. The module parses its arguments and its block
+// setIssuer adds the JSON configuration of the issuer module to d. The module parses its arguments and its block
 // itself, as in Caddy's own directives.
 func setIssuer(d *draft, l *line) error {
 	id := issuers + "." + l.args[0]

@@ -29,7 +29,7 @@ import (
 type check func(string) error
 
 // value returns a parser for an option with one argument. The parser converts the argument with read, and stores the
-// result in the field of the draft.
+// result in the given field.
 func value[T any](field func(*draft) *T, read func(string) (T, error)) func(*draft, *line) error {
 	return func(d *draft, l *line) error {
 		v, err := read(l.args[0])
@@ -42,7 +42,8 @@ func value[T any](field func(*draft) *T, read func(string) (T, error)) func(*dra
 
 var errEmpty = errors.New("the argument is empty: write a value, or remove the option")
 
-// one returns a parser for an option with one argument. If the argument is valid, the parser stores it in the field.
+// one returns a parser for an option with one argument. If the argument is valid, the parser stores it in the given
+// field.
 func one(field func(*draft) *string, valid check) func(*draft, *line) error {
 	return value(field, func(s string) (string, error) {
 		if s == "" {
@@ -52,7 +53,7 @@ func one(field func(*draft) *string, valid check) func(*draft, *line) error {
 	})
 }
 
-// enable returns a parser for an option without arguments. The parser sets the field to true.
+// enable returns a parser for an option without arguments. The parser sets the given field to true.
 func enable(field func(*draft) *bool) func(*draft, *line) error {
 	return func(d *draft, _ *line) error {
 		*field(d) = true
@@ -61,7 +62,7 @@ func enable(field func(*draft) *bool) func(*draft, *line) error {
 }
 
 // many returns a parser for an option with any number of arguments. If all arguments are valid, the parser stores them
-// in the field.
+// in the given field.
 func many(field func(*draft) *[]string, valid check) func(*draft, *line) error {
 	return func(d *draft, l *line) error {
 		for i, arg := range l.args {
@@ -77,7 +78,8 @@ func many(field func(*draft) *[]string, valid check) func(*draft, *line) error {
 	}
 }
 
-// setVia parses the option via. Without an argument, only responses get the header.
+// setVia parses the option via, which adds a Via header to responses ("answers"), to requests ("endpoints"), or to
+// both. Without an argument, only responses get the header.
 func setVia(d *draft, l *line) error {
 	var to []string
 	err := many(func(*draft) *[]string { return &to }, words("", "answers", "endpoints"))(d, l)
@@ -87,7 +89,7 @@ func setVia(d *draft, l *line) error {
 }
 
 // addresses returns a parser for an option whose arguments are listen addresses. If the argument is "off", the parser
-// sets the field to an empty list, so that there are no listeners. A nil list stands for the default addresses.
+// sets the given field to an empty list, so that there are no listeners. A nil list stands for the default addresses.
 func addresses(field func(*draft) *[]string) func(*draft, *line) error {
 	list := many(field, listenAddress)
 	return func(d *draft, l *line) error {
@@ -124,8 +126,8 @@ func number(field func(*draft) *int) func(*draft, *line) error {
 	})
 }
 
-// size returns a parser for an option whose argument is a positive size, such as 512MiB. The parser sets the field to
-// the number of bytes.
+// size returns a parser for an option whose argument is a positive size, such as 512MiB. The parser sets the given
+// field to the number of bytes.
 func size(field func(*draft) *int64) func(*draft, *line) error {
 	return value(field, func(s string) (int64, error) {
 		n, err := humanize.ParseBytes(s)
