@@ -11,11 +11,12 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/endpoints"
 )
 
-// EndpointProblems returns one verdict for each object that refers to a backend whose endpoints are currently missing,
-// not allowed or unhealthy. It is safe for concurrent use.
+// EndpointProblems returns the current problems with the endpoints of backends: endpoints that are missing, not allowed
+// or unhealthy. Each problem is reported on the object that refers to the backend. EndpointProblems is safe for
+// concurrent use.
 func (l *Live) EndpointProblems(config *ir.Config) []*report.Verdict {
-	// reference identifies a backend in a field of an object. It is used to report a problem only once if many paths of
-	// an Ingress have the same backend.
+	// reference identifies a backend, and the field of an object that refers to it. It is used to report a problem only
+	// once if many paths of an Ingress have the same backend.
 	type reference struct {
 		origin         ir.Ref
 		field, backend string
@@ -61,9 +62,9 @@ func withoutEndpoints(h *ir.VirtualHost, r *ir.Route, b *ir.WeightedBackend) str
 	return "requests get 503"
 }
 
-// fallbackEffect returns the part of a message that says to which backend requests go while the backend than has no
-// endpoints, such as "requests go to the backend ID". all lists the backends of the route. fallbackEffect returns "" if
-// no other backend in all is a fallback. goes is the start of the message part.
+// fallbackEffect returns the part of a message that says to which other backend requests go while the backend than is
+// without endpoints, such as "requests go to the backend ID". all lists the backends of the route. goes is the start of
+// the returned text. fallbackEffect returns "" if no other backend in all is a fallback.
 func fallbackEffect(all []ir.WeightedBackend, than *ir.Backend, goes string) string {
 	for i := range all {
 		if all[i].Fallback && all[i].Backend != than {
@@ -141,10 +142,10 @@ func (l *Live) healthProblem(b *ir.Backend) *report.Problem {
 	}
 }
 
-// nameProblem returns the problem with an ExternalName Service, or nil: its name cannot be resolved, connections to its
-// addresses are not allowed, or its endpoints are unhealthy. none is true if the Service has no endpoints. closed lists
-// the endpoints to which connections are not allowed. effect is the part of the message that says what happens to
-// requests without endpoints.
+// nameProblem returns the problem with an ExternalName Service, or nil. It reports a name that cannot be resolved,
+// addresses to which connections are not allowed, and unhealthy endpoints. none is true if the Service has no
+// endpoints. closed lists the endpoints to which connections are not allowed. effect is the part of the message that
+// says what happens to requests without endpoints.
 func (l *Live) nameProblem(b *ir.Backend, none bool, closed, effect string) *report.Problem {
 	name, _ := l.Names.State(b.ID)
 	refused := strings.Join(name.Refused, ", ")

@@ -21,8 +21,8 @@ import (
 	"github.com/k8singress/k8singress/internal/process/netaddr"
 )
 
-// servers maps each protocol to the name of the HTTP server whose limits and TLS settings apply to the listeners with
-// this protocol.
+// servers maps each listener protocol to the name of an HTTP server. The limits and TLS settings of this server also
+// apply to the listeners with the protocol.
 var servers = map[ir.ListenerProtocol]string{ir.ListenerHTTP: structure.HTTPServer,
 	ir.ListenerHTTPS: structure.HTTPSServer}
 
@@ -54,7 +54,7 @@ type departed struct {
 	listeners []live.Listener
 }
 
-// bound is a listener, together with the name of its listener group and the object that defines the group.
+// bound is a listener of a listener group, together with the name of the group and the object that defines the group.
 type bound struct {
 	ir.Listener
 	group  string
@@ -198,7 +198,7 @@ func (s *listening) isLeaving(group string) bool {
 	})
 }
 
-// claimedPort is a port with the listeners that share it. All of them use the same protocol.
+// claimedPort is a port number with the listeners of listener groups that share it. All of them use the same protocol.
 type claimedPort struct {
 	protocol  ir.ListenerProtocol
 	listeners []bound
@@ -221,8 +221,8 @@ func (p *claimedPort) key(address caddy.NetworkAddress) string {
 }
 
 // claimPorts returns the ports to open, sorted by number, each with the listeners that share it. The first listener
-// that requests a port gets it. Other listeners share the port if they are compatible with the first one. Otherwise
-// they are reported as refused.
+// with a port number gets the port. Other listeners share the port if they are compatible with the first one. Otherwise
+// they are added to refused, the list of listeners that could not be opened.
 func (l *Live) claimPorts() []*claimedPort {
 	all := map[uint16]*claimedPort{}
 	for _, group := range slices.Sorted(maps.Keys(l.listening.groups)) {
@@ -306,8 +306,8 @@ func (l *Live) open(p *claimedPort) error {
 	return errors.Join(errs...)
 }
 
-// refuse reports, as a problem of the object that defines a listener, that the listener could not be opened because of
-// err.
+// refuse records that a listener could not be opened because of err. The problem is reported on the object that defines
+// the listener.
 func (s *listening) refuse(of *bound, err error) {
 	p := report.Problem{
 		Severity: report.Error, Reason: report.PortConflict,

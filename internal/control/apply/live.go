@@ -33,7 +33,7 @@ type Live struct {
 	// Names resolves the host names of ExternalName Services. The caller must configure it and call its Run method.
 	Names *resolver.Resolver
 
-	// Health runs the health checks of endpoints.
+	// Health runs the active health checks of endpoints.
 	Health *health.Checker
 
 	endpoints *endpoints.Table
@@ -41,7 +41,7 @@ type Live struct {
 	listening listening
 	log       *zap.Logger
 	ctx       caddy.Context
-	// held contains a verdict for each TCP or UDP port that could not be opened, by the name of the port.
+	// held contains the problem of each TCP or UDP port that could not be opened. The key is the name of the port.
 	held map[string]*report.Verdict
 }
 
@@ -65,8 +65,9 @@ func NewLive(table *endpoints.Table, log *zap.Logger) *Live {
 }
 
 // Adopt provisions the handler chains under a new Caddy configuration. ctx is the context of the configuration, and
-// must not end before the chains are replaced. admin is the address of the configuration's admin API. TCP and UDP
-// ports, and listeners, are closed if the configuration itself listens on their port.
+// must not end before the chains are replaced. admin is the address of the configuration's admin API. If the Caddy
+// configuration itself listens on a TCP or UDP port, or on the port of a listener, that the controller has opened,
+// Adopt closes this port.
 func (l *Live) Adopt(ctx caddy.Context, admin string) error {
 	l.ctx = ctx
 	l.recordPorts(nil, l.ports.Adopt(ctx))
@@ -190,7 +191,7 @@ func (l *Live) Pending() bool {
 }
 
 // Verdicts returns the problems that occurred when routes and ports were changed, such as ports that could not be
-// opened. There is a verdict on each object that defines such a route or port.
+// opened. It returns one verdict for each object that defines such a route or port.
 func (l *Live) Verdicts() []*report.Verdict {
 	var all []*report.Verdict
 	for _, r := range l.Table.Refused() {
@@ -214,7 +215,8 @@ func (l *Live) Close() {
 	l.Table.Close()
 }
 
-// listeners maps a protocol to the command that lists the processes that listen on its ports.
+// listeners maps a network ("tcp" or "udp") to the shell command that lists the processes that listen on its ports.
+// Messages recommend this command.
 var listeners = map[string]string{"tcp": "ss -ltnp", "udp": "ss -lunp"}
 
 // refusedPort returns the problem that a TCP or UDP port could not be opened, as a verdict on the object that defines

@@ -12,8 +12,8 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/reach"
 )
 
-// Names for the parts of this process that listen on addresses, and for the controller's own Service, which forwards to
-// this process. Endpoints at these addresses are rejected.
+// Each of these names stands for a group of addresses to which connections are rejected: addresses on which this
+// process listens, and addresses of the controller's own Service, which forwards to this process.
 const (
 	ofOptions   = "options"
 	ofServers   = "servers"

@@ -11,8 +11,8 @@ import (
 	"github.com/k8singress/k8singress/internal/tls/trust"
 )
 
-// Secrets holds what is loaded from Secrets: certificates for TLS handshakes, certificate authorities, and the user
-// lists of basic authentication.
+// Secrets holds the data that is loaded from Kubernetes Secrets: certificates for TLS handshakes, certificate
+// authorities, and the user lists of basic authentication.
 type Secrets struct {
 	Certificates *certs.Store
 	Trust        *trust.Store
