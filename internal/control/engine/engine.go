@@ -42,7 +42,7 @@ type Reporter interface {
 	Verdicts() []*report.Verdict
 }
 
-// Follower is implemented by a Source that reads only the Secrets that the engine requests.
+// Follower is implemented by a Source that reads only those Secrets that the engine has requested with Follow.
 type Follower interface {
 	// Follow sets which Secrets to read from now on. It reports whether the state of all of them is known: found,
 	// missing or inaccessible. If it returns false, the store notifies the engine when the last Secret has been read.
@@ -111,7 +111,7 @@ type state struct {
 	// config is the model that was translated from the Kubernetes objects. It is empty if the engine reads no objects.
 	config *ir.Config
 	report *report.Report
-	// changed is closed when a newer state has replaced this one.
+	// changed is closed when a newer state replaces this one.
 	changed chan struct{}
 }
 

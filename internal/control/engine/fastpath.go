@@ -45,8 +45,8 @@ func (l *loop) setEndpoints(s *snapshot.Snapshot, all []*ir.Backend) {
 	l.resolveShortened(s)
 }
 
-// resolveShortened sets the endpoints again for each backend that got only some of its endpoints because its namespace
-// had reached its endpoint quota. If the namespace now has fewer endpoints, the backend gets more of them.
+// resolveShortened updates the backends that got only some of their endpoints because their namespace had reached its
+// endpoint quota. If the namespace now has fewer endpoints, these backends get more of them.
 func (l *loop) resolveShortened(s *snapshot.Snapshot) {
 	for id := range l.endpoints.Short() {
 		i, found := slices.BinarySearchFunc(l.config.Backends, id,
@@ -84,8 +84,8 @@ func withPrefix(all []*ir.Backend, prefix string) []*ir.Backend {
 	return all[low:high]
 }
 
-// refreshSecret loads the contents of a changed Secret. It returns false if the configuration must be translated again,
-// because the Secret was added or removed, or because the translation reads its contents.
+// refreshSecret loads the new contents of a changed Secret. It returns false if all objects must be translated again,
+// because the Secret was added or removed, or because the translation depends on its contents.
 func (l *loop) refreshSecret(before, now *snapshot.Snapshot, ref ir.Ref) bool {
 	if name := (ir.Name{Namespace: ref.Namespace, Name: ref.Name}); l.refersTo(name) {
 		loadSecret(l.live.Secrets, now, name)
@@ -99,8 +99,8 @@ func (l *loop) refreshSecret(before, now *snapshot.Snapshot, ref ir.Ref) bool {
 	return was == is && before.Denied(ref) == now.Denied(ref)
 }
 
-// refersTo reports whether the current configuration refers to a Secret. Most Secrets in a cluster have nothing to do
-// with Ingresses, so their contents need not be loaded.
+// refersTo reports whether the current configuration refers to a Secret. If it does not, the contents of the Secret
+// need not be loaded: most Secrets in a cluster have nothing to do with Ingresses.
 func (l *loop) refersTo(secret ir.Name) bool {
 	if l.secrets == nil {
 		l.secrets = map[ir.Name]bool{}
@@ -111,8 +111,8 @@ func (l *loop) refersTo(secret ir.Name) bool {
 	return l.secrets[secret]
 }
 
-// loadSecrets passes the contents of the Secrets with the given certificates, as they are in the snapshot s, to the
-// stores in to.
+// loadSecrets passes the contents of the Secrets to which the given certificates refer to the stores in to. The
+// contents come from the snapshot s.
 func loadSecrets(to apply.Secrets, s *snapshot.Snapshot, certificates map[string]*ir.Certificate) {
 	for _, c := range certificates {
 		if c == nil {
@@ -123,8 +123,8 @@ func loadSecrets(to apply.Secrets, s *snapshot.Snapshot, certificates map[string
 	}
 }
 
-// loadListenerSecrets passes the contents of the Secrets to which listeners in the groups refer, as they are in the
-// snapshot s, to the stores in to.
+// loadListenerSecrets passes the contents of the Secrets to which the listeners of the given groups refer to the stores
+// in to. The contents come from the snapshot s.
 func loadListenerSecrets(to apply.Secrets, s *snapshot.Snapshot, groups map[string]*document.ListenerGroup) {
 	for _, g := range groups {
 		if g == nil {
@@ -138,8 +138,8 @@ func loadListenerSecrets(to apply.Secrets, s *snapshot.Snapshot, groups map[stri
 	}
 }
 
-// loadSecret passes the contents of a Secret, as they are in the snapshot s, to the stores in to. If the Secret does
-// not exist, it passes this information instead.
+// loadSecret passes the contents of the Secret name to the stores in to. The contents come from the snapshot s. If the
+// Secret does not exist in s, the stores are told that it is missing.
 func loadSecret(to apply.Secrets, s *snapshot.Snapshot, name ir.Name) {
 	secret, ok := snapshot.Of[*corev1.Secret](s).Get(name.Namespace, name.Name)
 	if !ok {

@@ -3,8 +3,8 @@ package engine
 import "time"
 
 const (
-	// The pipeline, which translates and applies changes, runs when no change has arrived for the duration quiet, but
-	// at the latest when the duration longest has passed since the first change.
+	// The pipeline translates and applies changes of Kubernetes objects. It runs when no change has arrived for the
+	// duration quiet, but at the latest when the duration longest has passed since the first change.
 	quiet   = 50 * time.Millisecond
 	longest = 500 * time.Millisecond
 
@@ -29,7 +29,7 @@ func stoppedTimer() *time.Timer {
 	return timer
 }
 
-// The method change records that a change has arrived, and sets the timer accordingly.
+// The method change records that a Kubernetes object has changed, and sets the timer accordingly.
 func (h *holdoff) change() {
 	now := time.Now()
 	if h.first.IsZero() {

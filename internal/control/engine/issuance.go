@@ -54,7 +54,7 @@ func (l *loop) reachedAt(o settings.Config) func() []string {
 	}
 }
 
-// takeIssued loads newly issued certificates into the certificate store, so that TLS handshakes use them.
+// takeIssued loads newly issued certificates into the certificate store, which TLS handshakes read.
 func (l *loop) takeIssued() {
 	for host, pair := range l.issuance.Take() {
 		l.live.Certificates.SetIssued(host, pair)

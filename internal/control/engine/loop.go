@@ -29,12 +29,12 @@ type loop struct {
 	*Engine
 	settings   settings.Config
 	translator *translate.Translator
-	// config (the model) and translated (the problems found) are the result of the last translation of the Kubernetes
-	// objects. document returns the live configuration that is rendered from config.
+	// config is the model that the last translation of the Kubernetes objects returned, and translated is the list of
+	// problems that it found. document returns the live configuration that is rendered from config.
 	config     *ir.Config
 	translated *report.Report
 	document   func() *document.Live
-	// slices caches the problems found in the EndpointSlices of a folder of manifests.
+	// slices caches the problems of EndpointSlices, if the objects are read from a folder of manifests.
 	slices sliceChecks
 	// open lists the TCP and UDP ports that were last published as open.
 	open []*ir.StreamRoute
@@ -131,8 +131,8 @@ func (l *loop) publisherChanged() <-chan struct{} {
 	return l.publisher.Changed()
 }
 
-// checkDrift looks for changes that cause no event: a status that another client has overwritten, and certificates that
-// have expired.
+// checkDrift looks for changes that cause no event: another client has overwritten the status of an object, or a
+// certificate has expired.
 func (l *loop) checkDrift() {
 	if !l.live.Table.Ready() {
 		return
@@ -155,7 +155,7 @@ func (l *loop) adopt(ctx context.Context) {
 	}
 	if l.settings.Zone != a.settings.Zone {
 		// Likewise, replace the backends by copies, so that their endpoints are selected again. The selection depends
-		// on the availability zone in the options.
+		// on the availability zone, which is one of the new options.
 		l.config = withCopies(l.config, func(c *ir.Config) { c.Backends = copies(c.Backends) })
 	}
 	l.settings, l.slices = a.settings, sliceChecks{}
@@ -191,7 +191,8 @@ func (l *loop) adopt(ctx context.Context) {
 // other changes are processed together by the next run of the pipeline.
 func (l *loop) observe() {
 	s := l.source.Store().Take()
-	// Keep a copy without the list of changes: the list is long at first, and is not needed in the latest snapshot.
+	// Store a copy without the list of changed objects: the list is long at first, and readers of the latest snapshot
+	// do not need it.
 	latest := *s
 	latest.Changed = nil
 	before := l.latest.Swap(&latest)
@@ -213,8 +214,8 @@ func (l *loop) observe() {
 	case l.applied:
 		l.publish()
 	case reports && len(s.Changed) == 0:
-		// The source has notified the loop although no object has changed. So the problems that the source reports have
-		// changed: publish them.
+		// The source has notified the loop although no object has changed. So the list of problems that the source
+		// reports has changed, and must be published.
 		l.publish()
 	}
 }

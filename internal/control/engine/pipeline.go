@@ -14,8 +14,8 @@ import (
 	"github.com/k8singress/k8singress/l4app"
 )
 
-// The method pipeline translates the pending changes, renders the result, and applies it. It does nothing if there is
-// no snapshot yet.
+// The method pipeline translates the changed Kubernetes objects, renders the result as a live configuration, and
+// applies it. It does nothing if there is no snapshot of the objects yet.
 func (l *loop) pipeline() {
 	if l.latest.Load() == nil {
 		return
@@ -55,8 +55,8 @@ func (l *loop) pipeline() {
 	}
 }
 
-// The method unchanged returns the latest snapshot with an empty list of changed objects. It is used when the options
-// have changed but no object has.
+// The method unchanged returns the latest snapshot with an empty list of changed objects. It is used to translate the
+// objects again after only the options have changed.
 func (l *loop) unchanged() *snapshot.Snapshot {
 	s := *l.latest.Load()
 	s.Changed, s.Since = nil, s.Sequence

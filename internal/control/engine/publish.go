@@ -13,8 +13,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
-// publish passes the problems of all objects to the log, to the publisher and to the admin API. It does nothing and
-// returns false if no change was applied and no problem has changed since the last call.
+// publish passes the problems of all objects to the log, to the publisher and to the admin API. It reports whether it
+// did so: it returns false if no change was applied and no problem has changed since the last call.
 func (l *loop) publish() bool {
 	if l.live.Pending() {
 		l.retry.arm()

@@ -22,7 +22,7 @@ type Status struct {
 	Ready bool `json:"ready"`
 	// Reason is the reason why Ready is false.
 	Reason string `json:"reason,omitempty"`
-	// Generation is a number that increases with each change that is applied.
+	// Generation is a number that increases when a change is applied.
 	Generation uint64 `json:"generation"`
 	// Leader means that this replica writes the status of objects.
 	Leader bool `json:"leader"`

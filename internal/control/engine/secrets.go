@@ -13,16 +13,17 @@ import (
 // startup there is no limit.
 const secretsTimeout = 2 * time.Second
 
-// secretsWait is the state of waiting for Secrets that a changed configuration needs. Some sources read a Secret only
-// after an Ingress refers to it. Without waiting, the Secret would be treated and reported as missing until it has been
-// read.
+// secretsWait is the state of the wait for Secrets to which a changed configuration refers. Some sources read a Secret
+// only after an Ingress refers to it. Without the wait, the Secret would be treated and reported as missing until it
+// has been read.
 type secretsWait struct {
-	// since is the time when the wait started. It is zero if the pipeline is not waiting.
+	// since is the time when the wait started. It is zero if the loop is not waiting for Secrets.
 	since time.Time
 	// changed lists the changed objects that have been translated but are not applied yet, because their Secrets are
 	// still being read.
 	changed []ir.Ref
-	// gaveUp means that the wait timed out. No new wait starts until all Secrets have been read.
+	// gaveUp is true if the wait timed out. In this case, the loop does not wait for Secrets again until all of them
+	// have been read.
 	gaveUp bool
 }
 
@@ -35,8 +36,8 @@ func (u *secretsWait) takeChanged() []ir.Ref {
 	return changed
 }
 
-// secretsRead requests the needed Secrets from the source, and reports whether the pipeline may continue: all of them
-// have been read, or the wait has timed out.
+// secretsRead requests the needed Secrets from the source. It reports whether the configuration may be applied now: all
+// of them have been read, or the wait has timed out.
 func (l *loop) secretsRead() bool {
 	u := &l.secretsWait
 	source, ok := l.source.(Follower)
@@ -55,7 +56,8 @@ func (l *loop) secretsRead() bool {
 	return true
 }
 
-// waitForSecrets keeps a translated snapshot until its Secrets have been read. It is rendered and applied afterwards.
+// waitForSecrets keeps a translated snapshot of the objects until the Secrets to which it refers have been read. The
+// snapshot is rendered and applied afterwards.
 func (l *loop) waitForSecrets(s *snapshot.Snapshot) {
 	if !l.secretsWait.waiting() {
 		l.secretsWait.since = time.Now()
@@ -64,8 +66,8 @@ func (l *loop) waitForSecrets(s *snapshot.Snapshot) {
 	l.hold.timer.Reset(secretsTimeout)
 }
 
-// restartPipeline ends the wait for Secrets and schedules the pipeline again with the newest snapshot, because the
-// Secrets may have been read after s was taken.
+// restartPipeline ends the wait for Secrets and schedules another translation, with the newest snapshot, because the
+// Secrets may have been read after the snapshot s was taken.
 func (l *loop) restartPipeline(s *snapshot.Snapshot) {
 	l.postponeApply(s)
 	l.observe()

@@ -27,8 +27,8 @@ func Fixed(o settings.Config) settings.Config {
 		ElectionNamespace: o.ElectionNamespace, ElectionTTL: o.ElectionTTL, PublishNodes: o.PublishNodes,
 	}
 	if len(o.Source.Kubernetes.Namespaces) == 0 {
-		// The source watches all namespaces, which contain all objects to which the other options refer. So the source
-		// does not depend on these options.
+		// The source watches all namespaces, so it reads all objects to which the other options refer anyway. Therefore
+		// it does not depend on these options.
 		return fixed
 	}
 	fixed.ConfigMap, fixed.TCPServices, fixed.UDPServices = o.ConfigMap, o.TCPServices, o.UDPServices

@@ -18,11 +18,11 @@ import (
 type patching struct {
 	running panics.Group
 	ended   chan patched
-	// underWay is set while the task is running. again is set if it must be started again afterwards.
+	// underWay is true while the task is running. again is true if the task must be started again afterwards.
 	underWay, again bool
 }
 
-// patched is the result of one attempt to add the required servers and settings to Caddy's configuration.
+// patched is the result of one run of the task that adds the required servers and settings to Caddy's configuration.
 type patched struct {
 	changed bool
 	err     error
@@ -98,8 +98,8 @@ func (e *Engine) structure(ctx context.Context) (bool, error) {
 	})
 }
 
-// complete returns an error if a server that the options require is missing in Caddy's configuration. It is called if
-// Caddy's admin API is off, so that a missing server cannot be added.
+// complete returns an error if Caddy's configuration lacks a server that the options require. It is called if Caddy's
+// admin API is off, so that the controller cannot add the server.
 func (e *Engine) complete() error {
 	missing := missingServer(e.Settings(), front.Process().Expects)
 	if missing == "" {
