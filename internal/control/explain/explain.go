@@ -1,5 +1,5 @@
-// Package explain describes a live configuration in readable text: for each path, the handlers that process a request,
-// in order, and the backend.
+// Package explain describes a live configuration in readable text. For each path, it lists the handlers that process a
+// request, in order, and the backend.
 package explain
 
 import (
@@ -116,7 +116,8 @@ func endpoints(of *document.Backend) string {
 	return fmt.Sprintf(", %d endpoints", len(of.Endpoints))
 }
 
-// handlers returns the JSON of each handler in a chain, in order. It does not look inside subroutes.
+// handlers returns the JSON of each handler in a handler chain, in order. Handlers inside a subroute are not listed
+// separately.
 func handlers(chain json.RawMessage) (all []json.RawMessage) {
 	var routes []struct {
 		Handle []json.RawMessage `json:"handle"`
