@@ -23,7 +23,7 @@ import (
 // effect.
 type Row = option.Row[Settings, string]
 
-// Settings are the settings that flags can change.
+// Settings are the settings that the command-line flags can change.
 type Settings struct {
 	Config settings.Config
 	// Debug sets the log level to DEBUG.
@@ -126,7 +126,8 @@ const (
 // Boolean reports whether a flag may be given without a value, which then means true.
 func Boolean(row *Row) bool { return row.Values == boolean }
 
-// set returns a parser for a flag. It converts the value with read and stores it in the given field of the options.
+// set returns a parser for a flag. The parser converts the value of the flag with read and stores it in the given field
+// of the options.
 func set[T any](field func(*settings.Config) *T, read func(string) (T, error)) func(*Settings, string) error {
 	return func(s *Settings, value string) error {
 		v, err := read(value)

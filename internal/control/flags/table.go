@@ -9,8 +9,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/settings"
 )
 
-// ignored lists the flags without an effect, one per line: the name, whether the flag is boolean or takes a value, and
-// the reason, which messages and the documentation contain.
+// ignored lists the flags without an effect, one per line. A line consists of the name, whether the flag is boolean or
+// takes a value, and the reason. Messages and the documentation contain the reason.
 //
 //go:embed ignored.txt
 var ignored string
