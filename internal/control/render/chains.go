@@ -23,12 +23,12 @@ type made struct {
 	access string
 }
 
-// remembered is the maximum number of cached chains per map key. If a key has more chains, most of them are used by a
-// single route, and searching them would take more time than it saves.
+// remembered is the maximum number of cached chains per map key. If a key has more chains than this, most of the chains
+// are used by a single route, and searching the cache would take more time than rendering them.
 const remembered = 8
 
-// The method of returns the chain for the given filters and proxy settings from the cache, or renders it. The caller
-// must not modify the result.
+// The method of returns the handler chain for the given filters and proxy settings. It takes the chain from the cache,
+// or renders it. The caller must not modify the result.
 func (m chains) of(filters []ir.Filter, proxy ir.Proxy) made {
 	// The TLS settings are not part of the chain: they are in document.Destination.
 	proxy.TLS = nil

@@ -108,7 +108,7 @@ func chain(filters []ir.Filter, proxy ir.Proxy) (whole json.RawMessage, access s
 	return document.Encode(caddyhttp.RouteList{{HandlersRaw: handlers}}), digest(guards)
 }
 
-// digest returns a hash of the given access control handlers, or "" if there are none.
+// digest returns a hash of the JSON of the given access control handlers, or "" if there are no handlers.
 func digest(guards []json.RawMessage) string {
 	if guards == nil {
 		return ""

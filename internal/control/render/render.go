@@ -17,7 +17,7 @@ type Endpoints func(*ir.Backend) []string
 // Ports returns the caddy-l4 server for a TCP or UDP port, which is defined by a stream route.
 type Ports func(*ir.StreamRoute) *document.Port
 
-// Renderer translates the model into the live configuration. Its fields return what is not part of the model.
+// Renderer translates the model into the live configuration. Its fields provide data that is not part of the model.
 type Renderer struct {
 	// Endpoints returns the endpoints of a backend. If it is nil, backends get no endpoints.
 	Endpoints Endpoints
@@ -85,7 +85,7 @@ type part[D any] struct {
 	value *D
 }
 
-// changes renders the differences between two lists of hosts, backends or ports, the old list from and the new list to.
+// changes compares the old and the new list of hosts, backends or ports (from and to), and renders the differences.
 // Both lists must be sorted by key. A pointer that is in both lists is skipped. The result maps the name of each new or
 // changed element to its rendered form, and the name of each removed element to nil.
 func changes[T, D any](from, to []*T, key func(*T) string, render func(*T) part[D]) map[string]*D {
