@@ -96,8 +96,8 @@ func (l listener) check(o listener) error {
 	return nil
 }
 
-// onNetworks returns copies of the address, one for each of the networks on which a server listens, such as tcp and
-// udp. The address of a Unix socket is returned unchanged.
+// onNetworks returns copies of the address, one for each of the given networks, such as tcp and udp. The address of a
+// Unix socket is returned unchanged.
 func onNetworks(a caddy.NetworkAddress, networks []string) []caddy.NetworkAddress {
 	if a.IsUnixNetwork() {
 		return []caddy.NetworkAddress{a}

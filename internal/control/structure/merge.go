@@ -128,7 +128,7 @@ var errCatchAll = errors.New(
 	"a site of the configuration gets certificates on demand for every name, but k8singress needs this policy: " +
 		"list the hosts of the site that has on_demand or get_certificate")
 
-// mergePolicies adds our TLS automation policy, ours, to policies as the catch-all policy. Caddy allows only one
+// mergePolicies adds ours, the controller's catch-all TLS automation policy, to policies. Caddy allows only one
 // catch-all policy, and ours does not obtain certificates in advance. Therefore mergePolicies also adds separate
 // policies for names, the names of the configuration's own sites.
 func mergePolicies(policies []any, ours map[string]any, names []string) ([]any, error) {
