@@ -71,8 +71,8 @@ func Pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Away reports whether err means that the API server did not respond, is overloaded, or has an internal error. Requests
-// that fail with any other error are not retried here, but returned to the caller.
+// Away reports whether err means that the API server did not respond, is overloaded, or has an internal error. Only
+// requests that fail with such an error are retried here. Any other error is returned to the caller.
 func Away(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
