@@ -33,7 +33,7 @@ type byName struct {
 	changed chan struct{}
 	// unread is the number of followed objects that have not been read yet.
 	unread int
-	// over is the set of objects that are not watched, because too many objects of their namespace were passed to
+	// over is the set of objects that are not watched, because too many objects of the same namespace were passed to
 	// follow.
 	over map[ir.Ref]bool
 }

@@ -184,8 +184,8 @@ func (f *factory) all(o Options, own string) ([]*informer, error) {
 	return f.informers(list)
 }
 
-// others returns a scope, which describes what one informer reads, for each object in o.Also that is outside the
-// watched namespaces.
+// others returns a scope for each object in o.Also that is outside the watched namespaces. A scope describes what one
+// informer reads.
 func others(namespaces []string, o Options) []scope {
 	var list []scope
 	seen := map[ir.Ref]bool{}

@@ -55,8 +55,9 @@ func (g *gate) left() time.Duration {
 	return time.Until(g.until)
 }
 
-// answered makes all readers wait for a while if err means that the API server did not respond. If several concurrent
-// requests fail, the delay is increased only once.
+// answered is called with the error of a request, or nil. If err means that the API server did not respond, answered
+// makes all readers wait for a while; otherwise it resets the delay. If several concurrent requests fail, the delay is
+// increased only once.
 func (g *gate) answered(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

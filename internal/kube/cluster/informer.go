@@ -102,12 +102,12 @@ func (f *factory) client(gv schema.GroupVersion) (rest.Interface, error) {
 	return c, err
 }
 
-// informer lists and watches the objects of one scope.
+// informer lists and watches objects of one kind: all of them, the objects of one namespace, or a single object.
 type informer struct {
 	scope
 	shared cache.SharedIndexInformer
-	// registration tells when all objects of the first list are in the snapshot store. The informer itself is synced
-	// earlier, when the objects are in its own store.
+	// registration.HasSyncedChecker tells when all objects of the first list are in the snapshot store. The informer
+	// itself is synced earlier, when the objects are in its own store.
 	registration cache.ResourceEventHandlerRegistration
 	// denied is closed if the API server forbids access to the objects, and the controller can work without them.
 	denied      chan struct{}
