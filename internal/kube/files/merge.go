@@ -29,8 +29,8 @@ type merger struct {
 	// maps the name of each of these EndpointSlices to the Service.
 	mirrors  map[ir.Ref][]ir.Ref
 	mirrored map[ir.Ref]ir.Ref
-	// objects and problems hold the result of all merges so far, by the name of the object: the definition that is
-	// used, and the problems of all definitions.
+	// objects maps the name of each object to the definition that is used, and problems maps it to the problems of all
+	// definitions of the object. Both are kept between merges.
 	objects  map[ir.Ref]kinds.Object
 	problems map[ir.Ref][]report.Problem
 	// round holds the work and the result of the current merge.
@@ -221,8 +221,8 @@ func (m *merger) mirrorEndpoints(service ir.Ref) {
 	m.replace(service, made)
 }
 
-// replace replaces the EndpointSlices that were made from the Endpoints object of a Service. If a file defines an
-// EndpointSlice with the same name, the definition in the file takes precedence.
+// replace removes the EndpointSlices that were made from the Endpoints object of a Service, and adds the EndpointSlices
+// in made. If a file defines an EndpointSlice with the same name, the definition in the file takes precedence.
 func (m *merger) replace(service ir.Ref, made map[ir.Ref]kinds.Object) {
 	for _, ref := range m.mirrors[service] {
 		delete(m.mirrored, ref)
