@@ -11,9 +11,9 @@ import (
 	"github.com/k8singress/k8singress/internal/model/kinds"
 )
 
-// entriesOf splits the ports of a Service into the entries that are owned by our field manager, kinds.PortsManager, and
+// entriesOf splits the ports of a Service into our own entries, which the field manager kinds.PortsManager owns, and
 // the entries of other field managers. If another field manager owns the name or the target port of an entry, the entry
-// is not ours any more.
+// is not counted as ours.
 func entriesOf(service *corev1.Service) (theirs, own []corev1.ServicePort) {
 	applied := appliedTo(service)
 	for _, entry := range service.Spec.Ports {
