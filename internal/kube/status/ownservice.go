@@ -25,7 +25,7 @@ type ownService struct {
 	version string
 	ports   []corev1.ServicePort
 	at      time.Time
-	// pause is the minimum time between two writes. The field at is the time of the last write.
+	// pause is the minimum time between two writes. The field at contains the time of the last write.
 	pause time.Duration
 	// refused is the problem of the Service if the last write was rejected for a reason that the owner of the Service
 	// can fix, otherwise nil.

@@ -158,7 +158,7 @@ func (w *Writer) addressesOf(d *desired) []networkingv1.IngressLoadBalancerIngre
 	return Addresses(d.snapshot, d.options.PublishAddress, d.options.PublishService)
 }
 
-// write executes a task according to the newest plan.
+// write executes a task, and logs the error if it fails. A task writes the status or the Events of one object.
 func (w *Writer) write(ctx context.Context, t task) error {
 	err := w.try(ctx, t)
 	if err != nil && ctx.Err() == nil {
@@ -168,7 +168,8 @@ func (w *Writer) write(ctx context.Context, t task) error {
 	return err
 }
 
-// try executes a task. If the write of one Event fails, the other Events are still written.
+// try writes the status or the Events of an object as the newest plan requires. If the write of one Event fails, the
+// other Events are still written.
 func (w *Writer) try(ctx context.Context, t task) error {
 	change, done := w.memory.change(t.object)
 	switch {
