@@ -15,8 +15,9 @@ const (
 	// is doubled, up to longestEjection.
 	firstEjection   = time.Second
 	longestEjection = time.Minute
-	// trialTime is how long the result of a trial request is awaited. After this time, another request may be the
-	// trial, because the first may be a stream that never ends.
+	// trialTime is the maximum time to wait for the result of a trial request, which tests whether an ejected endpoint
+	// has recovered. After this time, another request may be the trial, because the first may be a stream that never
+	// ends.
 	trialTime = 10 * time.Second
 )
 
@@ -76,7 +77,7 @@ func (b *Backend) eject(e *Endpoint, trial bool) {
 	case until == 0 && (trial || !e.listed.Load() || 2*(b.ejected+1) > len(s.endpoints)):
 		return
 	case until != 0 && (!trial || now < until):
-		// Ignore this failure: its request started before the endpoint was ejected.
+		// Ignore this failure: the failed request started before the endpoint was ejected.
 		return
 	}
 	spell := min(firstEjection<<min(e.health.spells, 10), longestEjection)

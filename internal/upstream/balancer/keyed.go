@@ -37,9 +37,10 @@ func (p *pick) along() *Endpoint {
 	return p.scan(int(p.at % uint64(len(p.state.endpoints))))
 }
 
-// oneOf implements hashing to a subset. The subset consists of the first size endpoints on the hash ring, starting at
-// the request's position. oneOf returns a random endpoint of the subset that may be used, or nil if there is no such
-// endpoint. If an endpoint is added to the ring, the subsets of most hash keys stay the same.
+// oneOf implements hashing to a subset of the endpoints. The number of endpoints in the subset is size. They are the
+// first endpoints on the hash ring, starting at the request's position. oneOf returns a random endpoint of the subset
+// that may be used, or nil if there is no such endpoint. If an endpoint is added to the ring, the subsets of most hash
+// keys stay the same.
 func (p *pick) oneOf(size int) *Endpoint {
 	var found [maxSubset]*Endpoint
 	r, n := p.state.ring, 0
