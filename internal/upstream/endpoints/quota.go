@@ -14,14 +14,14 @@ import (
 // with consistent hashing each endpoint uses more than 1 KB of memory.
 const MaxPerNamespace = 50_000
 
-// quota counts the endpoints in a namespace, by the ID of their backend: the field has contains the numbers of
-// endpoints that are used, and the field left contains the numbers of endpoints that are not used because of the limit.
+// quota counts the endpoints in a namespace. The keys of the maps are backend IDs. One map (has) counts the endpoints
+// that are used. The other map (left) counts the endpoints that are not used because of the limit.
 type quota struct {
 	total     int
 	has, left map[string]int
 }
 
-// admit returns the start of list: as many endpoints as the quota of the backend's namespace still allows. It counts
+// admit returns the first endpoints of list, as many as the quota of the backend's namespace still allows. It counts
 // them towards the quota. The caller must hold t.setting.
 func (t *Table) admit(id string, list []ir.Endpoint) []ir.Endpoint {
 	t.withdraw(id)

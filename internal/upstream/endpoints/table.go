@@ -158,7 +158,8 @@ func (t *Table) Refused(id string) []Refused {
 	return t.refused[id]
 }
 
-// AllRefused is like Refused, for all backends. The map key is the ID of the backend.
+// AllRefused returns, for each backend ID, the endpoints that are not used because connections to their addresses are
+// not allowed.
 func (t *Table) AllRefused() map[string][]Refused {
 	t.setting.Lock()
 	defer t.setting.Unlock()
