@@ -88,7 +88,7 @@ type name struct {
 	warned   bool
 	err      error
 	failures int
-	// waiting lists the namespaces for which the name is in the queue Resolver.due.
+	// waiting holds the namespaces in whose queues (Resolver.due) the name waits for its next lookup.
 	waiting []string
 }
 
