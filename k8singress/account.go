@@ -19,12 +19,12 @@ func account(table *live.Table, x *exchange.Exchange, began time.Time, known boo
 	table.AccessLog().Record(x, began, known)
 }
 
-// accountedKey is the context key of a *bool in the context of each request to Caddy's HTTP server. The bool is true
-// once the function account has recorded the request.
+// accountedKey is the context key of a *bool in each request to Caddy's HTTP server. The bool is true once the function
+// account has recorded the request.
 type accountedKey struct{}
 
-// markAccounted marks the request with this context as recorded in the access log and the metrics, so that the function
-// that accountOthers has returned does not record the request again.
+// markAccounted marks the request with this context as recorded in the access log and the metrics. At the end of the
+// request, the function that accountOthers returned then does not record it again.
 func markAccounted(ctx context.Context) {
 	if accounted, ok := ctx.Value(accountedKey{}).(*bool); ok {
 		*accounted = true
@@ -44,7 +44,8 @@ func accountOthers(w message.Writer, r *message.Request) (end func(status int)) 
 	}
 }
 
-// accountBare writes a line to the access log and updates the metrics for a request for which no route was looked up.
+// accountBare writes a line to the access log and updates the metrics for a request that was not looked up in the
+// routing table.
 func accountBare(w message.Writer, r *message.Request, status int, began time.Time) {
 	table := runningTable()
 	if table == nil {

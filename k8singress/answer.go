@@ -36,9 +36,9 @@ var exchanges = pools.NewStructs[exchange.Exchange]("k8singress: exchange")
 
 // answer responds to a request, and records it in the logs, metrics and traces. added are header changes that the
 // server makes to all of its responses; nil means no changes. If no Ingress matches (live.NoHost) and a.passesOn is
-// set, answer does neither, so that the next Caddy handler can respond. err is the error of a failed request. It has
-// already been logged. If a.errorRoutes is set, the caller must pass err to Caddy's HTTP server, which sends the error
-// response.
+// set, answer neither responds nor records the request, so that the next Caddy handler can respond. err is the error of
+// a failed request. It has already been logged. If a.errorRoutes is set, the caller must pass err to Caddy's HTTP
+// server, which sends the error response.
 func (a *answerer) answer(w message.Writer, r *message.Request, added *message.Changes) (outcome live.Outcome,
 	err error) {
 	requests.begun.Add(1)

@@ -114,9 +114,9 @@ func (a *App) Start() error {
 	return nil
 }
 
-// Stop keeps the routing tables, because requests in progress and the next configuration use them. If the process is
-// exiting, Stop releases the leader election Lease, so that another replica can take over writing the status of
-// objects.
+// Stop does not discard the routing tables, because requests in progress and the next configuration use them. If the
+// process is exiting, Stop releases the leader election Lease, so that another replica can take over writing the status
+// of objects.
 func (a *App) Stop() error {
 	a.logs.Stop()
 	started.leave(a)

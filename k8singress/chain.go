@@ -91,8 +91,8 @@ func (c *Chain) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp
 	return c.routes.Compile(next).ServeHTTP(w, r)
 }
 
-// checkChains returns an error if one of the handler chains in the option chains cannot be provisioned in the
-// configuration that ctx belongs to. It must be called after all apps were provisioned.
+// checkChains returns an error if one of the handler chains cannot be provisioned in the configuration that ctx belongs
+// to. chains maps the name of a chain to its routes. checkChains must be called after all apps were provisioned.
 func checkChains(ctx caddy.Context, chains map[string]json.RawMessage) error {
 	trial, cancel := caddy.NewContext(ctx)
 	defer cancel()

@@ -14,8 +14,8 @@ import (
 	"github.com/k8singress/k8singress/internal/process/logs"
 )
 
-// direct handles the requests to a server of the http app, so that Caddy's own implementation of the server is not
-// used. This is possible if the server only serves Ingresses.
+// direct handles the requests to one of Caddy's HTTP servers, in place of Caddy's own handling of requests. This is
+// possible if the server only serves Ingresses.
 type direct struct {
 	answerer
 	server *caddyhttp.Server
@@ -26,10 +26,10 @@ type direct struct {
 	before hostSet
 }
 
-// newDirect returns the direct that handles the requests to server. It must be called before Caddy provisions the
-// routes of the server. reason is empty if the server only serves Ingresses. Otherwise, reason says why Caddy's HTTP
-// server must handle the requests to the addresses of the server. Even then, d handles the requests to additional
-// listeners, which have their own hosts.
+// newDirect returns a handler (d) for the requests to server. It must be called before Caddy provisions the routes of
+// the server. reason is empty if the server only serves Ingresses. Otherwise, reason says why Caddy's HTTP server must
+// handle the requests to the addresses of the server. Even then, d handles the requests to additional listeners, which
+// have their own hosts.
 func newDirect(server *caddyhttp.Server, table *live.Table) (d *direct, reason string) {
 	d = &direct{server: server, altSvc: altSvcOf(server)}
 	d.answerer = answerer{table: table, log: logs.Logger("k8singress.http"), prepare: d.prepareForCaddy}

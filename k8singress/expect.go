@@ -94,9 +94,9 @@ func (e *expecting) closeUnread() {
 // still sending the body can read the response.
 const linger = time.Second
 
-// endExpecting must be called at the end of a request, with the error of the request or nil. If the request body was
-// not read completely, it limits the time for discarding the rest and, after an error, closes the connection. It must
-// be called before the error response is written. It returns err unchanged.
+// endExpecting must be called when the handler has returned, and before an error response is written. err is the error
+// of the handler, or nil. It is returned unchanged. If the request body was not read completely, endExpecting limits
+// the time for discarding the rest. If err is not nil, the connection is then also closed after the response.
 func endExpecting(w http.ResponseWriter, err error) error {
 	e, ok := w.(*expecting)
 	if !ok || e.body.ended.Load() {

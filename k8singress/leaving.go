@@ -91,9 +91,9 @@ func recordShutdown(ctx caddy.Context, app *App) {
 }
 
 // sendAway adds the header Connection: close to a response, so that the client uses another connection for its next
-// request. Go's HTTP/2 server sends a GOAWAY frame instead of the header. HTTP/3 does not support the header: package
-// front, or Caddy for a listener of its own, sends a GOAWAY frame on HTTP/3 connections when the listener is closed.
-// Responses to upgrade requests are not changed, because they need the Connection header themselves.
+// request. Go's HTTP/2 server sends a GOAWAY frame instead of the header. HTTP/3 does not support the header; HTTP/3
+// connections get a GOAWAY frame when their listener is closed. Responses to upgrade requests are not changed, because
+// they need the Connection header themselves.
 func sendAway(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor < 3 && r.Header["Upgrade"] == nil {
 		w.Header().Set("Connection", "close")

@@ -9,9 +9,10 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// limitPause limits the time between two reads of the request body, for a request to Caddy's HTTP server. If the
-// controller has created the server, the limit comes from the ConfigMap, and restore sets Caddy's own limit again.
-// Otherwise, Caddy's limit stays in effect. Routes with a bidirectional streaming protocol disable the limit.
+// limitPause sets the maximum time between two reads of the body of a request to Caddy's HTTP server. If the controller
+// created the server, the limit comes from the ConfigMap, and restore sets Caddy's own limit again. Otherwise, Caddy's
+// own limit stays in effect, and restore does nothing. Routes with a bidirectional streaming protocol disable the limit
+// with of.LiftBodyTimeout.
 func (h *Handler) limitPause(r *http.Request, of *message.Request) (restore func()) {
 	body, _ := caddyhttp.IdleTimeoutsFromContext(r.Context())
 	if body == nil {

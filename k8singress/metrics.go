@@ -16,7 +16,8 @@ type requestMetrics struct {
 	// byCode caches the counter for each status, because looking up a counter by its label takes longer than
 	// incrementing it.
 	byCode [600]atomic.Pointer[prometheus.Counter]
-	// begun and ended are the numbers of requests that have started and ended, counted as on nginx's status page.
+	// begun and ended are the numbers of requests that have started and ended. They are counted in the same way as on
+	// nginx's status page.
 	begun, ended atomic.Int64
 }
 

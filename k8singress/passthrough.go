@@ -32,8 +32,8 @@ type passing struct {
 	table *live.Table
 	// port is the listen port, or live.ServerPorts for all ports of Caddy's HTTP servers.
 	port uint16
-	// passage returns the l4app.Passage, which forwards connections and counts them. It is created for the first
-	// connection that is inspected, so that listeners without TLS passthrough have no metrics for it.
+	// passage returns the l4app.Passage, which forwards connections and counts them. The Passage is created for the
+	// first connection that is inspected, so that listeners without TLS passthrough have no metrics for it.
 	passage func() *l4app.Passage
 	log     *zap.Logger
 }

@@ -50,8 +50,8 @@ func (s *succession) leave(a *App) {
 	}
 }
 
-// follow makes the first app in the list take effect: its engine uses its configuration from now on. The caller must
-// hold s.mu.
+// follow makes the first app in the list take effect: from now on, the engine uses the configuration of this app. The
+// caller must hold s.mu.
 func (s *succession) follow() {
 	if len(s.apps) == 0 {
 		s.head.Store(nil)
