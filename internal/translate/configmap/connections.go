@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/model/nginx"
+	"github.com/k8singress/k8singress/internal/model/option"
 )
 
 const (
@@ -22,9 +23,10 @@ const (
 	maxStreams = 1 << 16
 )
 
-// The ConfigMap keys that configure client connections.
-var (
-	clientHeaderTimeout = Key{
+// connectionKeys are the ConfigMap keys with limits of client connections. To add a limit, add its key here, a field to
+// ir.ClientConnections and to limits.Limits, and its effect to the HTTP server.
+var connectionKeys = option.Table[Config, string]{
+	{
 		Name: "client-header-timeout", Scope: process,
 		Doc: "The number of seconds within which a client must send the complete headers of a request. A client that " +
 			"has sent only a part of the headers gets 408. This key applies to HTTP/1.1 only. HTTP/2 and HTTP/3 " +
@@ -32,16 +34,16 @@ var (
 		Values: nginx.AreSeconds(1), Example: "10", Default: "60",
 		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Connections.HeaderTimeout },
 			nginx.Seconds(1)),
-	}
-	clientBodyTimeout = Key{
+	},
+	{
 		Name: "client-body-timeout", Scope: process,
 		Doc: "The maximum time between two reads of a request body from the client, in seconds. If the timeout " +
 			"expires, the client gets 408. It does not apply to gRPC streams.",
 		Values: nginx.AreSeconds(1), Example: "10", Default: "60",
 		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Connections.BodyTimeout },
 			nginx.Seconds(1)),
-	}
-	keepAlive = Key{
+	},
+	{
 		Name: "keep-alive", Scope: process,
 		Doc: "The number of seconds after which a client's connection without requests is closed. With 0, each " +
 			"HTTP/1.1 connection is closed after one request, and each HTTP/2 and HTTP/3 connection after the " +
@@ -56,8 +58,8 @@ var (
 				}
 				return d, err
 			}),
-	}
-	keepAliveRequests = Key{
+	},
+	{
 		Name: "keep-alive-requests", Scope: process,
 		Doc: "The maximum number of requests on a client's connection. After that, the client has to open a new " +
 			"connection. In ingress-nginx, the default is 1000, which frees memory that nginx keeps for each " +
@@ -65,8 +67,8 @@ var (
 		Values: fmt.Sprintf("a number from 1 to %d", maxRequests), Example: "10000", Default: "no limit",
 		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Connections.Requests },
 			nginx.Number(1, maxRequests)),
-	}
-	largeClientHeaderBuffers = Key{
+	},
+	{
 		Name: "large-client-header-buffers", Scope: process,
 		Doc: "The maximum total size of the headers of a request. The value is a number of buffers and the size of " +
 			"one buffer; the product of the two is the limit. Requests with larger headers get 431. In nginx, each " +
@@ -75,15 +77,15 @@ var (
 		Values:  "a number and a size, separated by a space; their product is from 4k to 1m",
 		Example: "4 16k", Default: "4 8k",
 		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Connections.MaxHead }, readHeaderBuffers),
-	}
-	http2MaxConcurrentStreams = Key{
+	},
+	{
 		Name: "http2-max-concurrent-streams", Scope: process,
 		Doc: "The maximum number of concurrent requests on a new HTTP/2 connection. The default of ingress-nginx is " +
 			"128. HTTP/3 is not affected.",
 		Values: fmt.Sprintf("a number from 1 to %d", maxStreams), Example: "128", Default: "250",
 		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Connections.Streams }, nginx.Number(1, maxStreams)),
-	}
-)
+	},
+}
 
 // readHeaderBuffers parses the number and size of header buffers, and returns their total size in bytes.
 func readHeaderBuffers(value string) (int, error) {

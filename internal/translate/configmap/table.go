@@ -1,6 +1,8 @@
 package configmap
 
 import (
+	"slices"
+
 	"github.com/k8singress/k8singress/internal/model/option"
 	"github.com/k8singress/k8singress/internal/translate/annotations"
 )
@@ -14,7 +16,7 @@ const process option.Scope = "the process"
 
 // Table lists the supported keys. The keys that an annotation can override come first. To add a key, add it here, and
 // declare it in the file of its feature, unless it has the name of an annotation.
-var Table = option.Table[Config, string]{
+var Table = slices.Concat(option.Table[Config, string]{
 	annotation("ssl-redirect"), annotation("force-ssl-redirect"), annotation("preserve-trailing-slash"),
 	annotation("use-port-in-redirects"), httpRedirectCode, noTLSRedirectLocations, annotation("relative-redirects"),
 	annotation("app-root"),
@@ -54,8 +56,7 @@ var Table = option.Table[Config, string]{
 	upstreamKeepaliveConnections, upstreamKeepaliveTimeout,
 	proxyStreamTimeout, proxyStreamNextUpstream, proxyStreamNextUpstreamTimeout, proxyStreamNextUpstreamTries,
 	proxyStreamResponses,
-	clientHeaderTimeout, clientBodyTimeout, keepAlive, keepAliveRequests, largeClientHeaderBuffers,
-	http2MaxConcurrentStreams,
+}, connectionKeys, option.Table[Config, string]{
 	disableAccessLog, disableHTTPAccessLog, disableStreamAccessLog, accessLogPath, httpAccessLogPath,
 	streamAccessLogPath, logFormatUpstream,
 	logFormatStream, logFormatEscapeJSON, logFormatEscapeNone,
@@ -72,7 +73,7 @@ var Table = option.Table[Config, string]{
 	allowCrossNamespaceResources,
 	generateRequestID, strictValidatePathType,
 	blockCIDRs, blockUserAgents, blockReferers,
-}
+})
 
 // annotation returns a key that sets the default for the annotation of the same name.
 func annotation(name string) Key {
