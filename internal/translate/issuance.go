@@ -46,8 +46,8 @@ func newIssuance() *issuance {
 	}
 }
 
-// certificate returns the certificate of a host, or nil if the host has none. m is the merge result for the host; it
-// may be nil.
+// certificate returns the certificate of a host, or nil if the host has none. m is the result of hosts.Merge for the
+// host; it may be nil.
 func (n *issuance) certificate(host string, m *hosts.Merged) *ir.Certificate {
 	switch a := n.requests[host]; {
 	case a != nil && (a.over || a.refusal != nil):

@@ -26,8 +26,8 @@ func newNames() *names {
 	return &names{wanted: map[string]set[string]{}, given: map[string]*hosts.Named{}, touched: set[string]{}}
 }
 
-// The method note updates n.wanted and n.touched after a host was merged. old and next are the merge results of the
-// host before and now. old may be nil.
+// The method note updates n.wanted and n.touched after the settings of a host were merged again. old and next are the
+// previous and the new result of hosts.Merge for the host. old may be nil.
 func (n *names) note(host string, old, next *hosts.Merged) {
 	if old != nil {
 		for _, name := range old.Names {

@@ -99,8 +99,8 @@ func (t *Translator) touchBelow(c *change, wildcards set[string]) {
 	}
 }
 
-// sameAbove reports whether replacing the merge result a of a wildcard with b changes nothing for the hosts below the
-// wildcard. Both may be nil.
+// sameAbove reports whether nothing changes for the hosts below a wildcard if the result of hosts.Merge for the
+// wildcard changes from a to b. Both may be nil.
 func (t *Translator) sameAbove(a, b *hosts.Merged) bool {
 	if a == nil || b == nil {
 		return a == b

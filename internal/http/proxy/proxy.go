@@ -73,8 +73,8 @@ type request struct {
 	// request.
 	address string
 	sent    bool
-	// replaced is the error for which the client gets an error page, if the response of the endpoint was discarded,
-	// otherwise nil.
+	// replaced is set if the endpoint's response was discarded, because the client gets an error page instead. Forward
+	// then returns this error.
 	replaced *exchange.Failure
 	// goneAtStop is set when reading of the request body is stopped. It points to the reason why the client had already
 	// disconnected at that time, or to a nil error if the client was still connected.

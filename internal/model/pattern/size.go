@@ -12,9 +12,9 @@ const (
 	enough = 1 << 30
 )
 
-// sizeOf returns the number of instructions of the compiled expression, without compiling it. The result may be too
-// large, but is never too small. The check is necessary before compiling, because 11 bytes can stand for thousands of
-// instructions, and ten such expressions in a row for millions.
+// sizeOf returns an upper bound for the number of instructions of the compiled expression. It must be checked before
+// compiling, because a repetition that is 11 bytes long can compile to thousands of instructions, and a sequence of ten
+// such repetitions to millions.
 func sizeOf(tree *syntax.Regexp) int { return 2 + instructions(tree) }
 
 func instructions(re *syntax.Regexp) int {

@@ -143,10 +143,10 @@ func (b *Book[K, N, V]) Contains(match func(V) bool) bool {
 	return false
 }
 
-// Problems returns the problems of Secrets to report to users: one Verdict for each field of an object that refers to a
-// Secret with a problem. The callback check returns the problems of a Secret to report for one such field. Its argument
-// ref is a reference from this field, and users lists the hosts or other users for which the field refers to the
-// Secret.
+// Problems returns the problems of Secrets, to be shown to users. The result has one Verdict (the report on one object)
+// for each field that refers to a Secret with a problem. The callback check returns the problems to report for one such
+// field. Its argument ref is a reference from this field. Its argument users lists what uses the Secret, such as host
+// names.
 func (b *Book[K, N, V]) Problems(
 	check func(value V, ref *Reference[K, N], users string) []report.Problem) (all []*report.Verdict) {
 	for _, key := range slices.SortedFunc(maps.Keys(b.entries), K.Compare) {
@@ -167,7 +167,8 @@ func (b *Book[K, N, V]) Problems(
 	return all
 }
 
-// referencesTo returns the references to a Secret that have an origin, sorted by object, field and user.
+// referencesTo returns the references to a Secret that come from an object (Origin is not empty). They are sorted by
+// object, field and user.
 func (b *Book[K, N, V]) referencesTo(key K) (refs []Reference[K, N]) {
 	for part := range b.entries[key].parts {
 		for _, ref := range b.references[part] {

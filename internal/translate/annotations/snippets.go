@@ -100,8 +100,8 @@ var (
 	LocationsSnippet = ofAll("location-snippet", "each path", rowLocations)
 )
 
-// ofAll returns a ConfigMap key whose value is an nginx snippet. where is used in the documentation: it is the part of
-// the nginx configuration to which ingress-nginx adds the snippet.
+// ofAll returns a ConfigMap key whose value is an nginx snippet. The parameter where names the part of the nginx
+// configuration to which ingress-nginx adds the snippet. It appears only in the documentation.
 func ofAll(name, where string, row snippetRow) Annotation {
 	of := snippet(name, "nginx configuration for "+where+"."+snippetDoc, row, snippets.Harmless)
 	of.Meanwhile = "all requests for the Ingresses to which the ConfigMap applies get 503"

@@ -57,8 +57,8 @@ func (m *mergeState) clientAuth(r *Contribution) {
 	}
 }
 
-// otherClientAuth returns the message for an Ingress of another namespace whose client certificate settings differ from
-// the owner's settings.
+// otherClientAuth returns the message for an Ingress whose client certificate settings differ from the settings of the
+// namespace that owns the host. The Ingress is in another namespace.
 func (m *mergeState) otherClientAuth(r *Contribution) string {
 	if m.Host.ClientAuth == nil {
 		return fmt.Sprintf("%s owns %s, and requires no client certificates on this host",

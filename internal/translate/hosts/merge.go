@@ -119,8 +119,8 @@ func (s *HostContext) merge(host string, results, fallbacks []*Contribution, own
 	return &merged
 }
 
-// mains sorts objects by age. It returns canaries in a separate list, because a canary gets no requests without a main
-// object.
+// mains separates the canaries from the other objects, the main objects. A canary only gets a share of the requests of
+// a main object. Both lists are sorted by age, the oldest first.
 func mains(all []*Contribution) (mains, canaries []*Contribution) {
 	all = slices.SortedFunc(slices.Values(all), older)
 	for _, r := range all {

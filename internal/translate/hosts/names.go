@@ -169,7 +169,7 @@ func (n *Named) addProblem(w *Name, p report.Problem) {
 	n.Problems[of] = append(n.Problems[of], p)
 }
 
-// The method give assigns the alias w to a host. The parameter to is the merge result of this host.
+// The method give assigns the alias w to a host. The parameter to is the result of Merge for this host.
 func (n *Named) give(w *Name, to *Merged) {
 	n.Namespace = w.By.GetNamespace()
 	if c := to.Certificate; c != nil && !c.Automated && w.Name[0] != '~' {

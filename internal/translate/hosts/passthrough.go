@@ -10,8 +10,8 @@ import (
 )
 
 // passthrough forwards the TLS connections of the host to the backend of its path "/" if an Ingress requests this. In
-// ingress-nginx any Ingress for the host can request it. Here the Ingress must be in the owner's namespace, so that
-// other tenants cannot take over the owner's connections.
+// ingress-nginx any Ingress for the host can request it. Here the Ingress must be in the namespace that owns the host,
+// so that other tenants cannot take over the connections.
 func (m *mergeState) passthrough(results []*Contribution) {
 	host := m.Host.Host
 	var chosen *Contribution
