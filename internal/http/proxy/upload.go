@@ -151,7 +151,7 @@ func (u *upload) join(c *conn, r *request, err error) (complete bool, _ error) {
 }
 
 // because(err, reason) returns the error reason, which is the cause of err. If err wraps exchange.ErrAborted, the
-// result wraps it, too.
+// result wraps exchange.ErrAborted, too.
 func because(err, reason error) error {
 	if errors.Is(err, exchange.ErrAborted) {
 		return fmt.Errorf("%w: %w", exchange.ErrAborted, reason)

@@ -75,7 +75,7 @@ func newRequests(rates Rates, share *budget.Share) *Requests {
 // set of entries in which the client may be stored. The mutex protects all fields.
 type shard struct {
 	sync.Mutex
-	// entries is the table. Its length is zero or a power of two.
+	// entries is the hash table. Its length is zero or a power of two.
 	entries []entry
 	tidied  int64
 }

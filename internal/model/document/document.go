@@ -37,7 +37,7 @@ type ListenerGroup struct {
 	Listeners []ir.Listener `json:"listeners"`
 	// Hosts maps host names to virtual hosts. The keys have the same format as in Live.Hosts.
 	Hosts map[string]*Host `json:"hosts,omitempty"`
-	// Origin is the object that defines the group. In JSON it is "Kind/namespace/name".
+	// Origin is the object that defines the listener group. In JSON it is "Kind/namespace/name".
 	Origin ir.Ref `json:"origin,omitzero"`
 }
 

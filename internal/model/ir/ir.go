@@ -34,12 +34,12 @@ type Config struct {
 // ListenerGroup is a set of listeners and the virtual hosts that they serve. Each listener serves all virtual hosts of
 // its group and no others.
 type ListenerGroup struct {
-	// Name identifies the group. It is unique, and empty for the group of the Ingresses.
+	// Name identifies the listener group. It is unique, and empty for the group that serves the Ingresses.
 	Name string
-	// Origin is the object that defines the group.
+	// Origin is the object that defines the listener group.
 	Origin    Origin
 	Listeners []Listener
-	// VirtualHosts lists the virtual hosts of the group, sorted by host name.
+	// VirtualHosts lists the virtual hosts that the listeners serve, sorted by host name.
 	VirtualHosts []*VirtualHost
 }
 

@@ -67,8 +67,8 @@ type Kind struct {
 	// that changes only the status is then ignored.
 	WritesStatus bool
 	// Owner returns the name of the object that owns an object of this kind, such as the Service of an EndpointSlice.
-	// Both are in the same namespace. Package snapshot can list the objects of an owner. If an object changes, it
-	// reports a change under the name of the owner. Owner is nil for kinds without owners.
+	// Both are in the same namespace. A snapshot can list the objects of an owner, and reports a changed object under
+	// the name of its owner. Owner is nil for kinds without owners.
 	Owner func(Object) string
 	// If ListsAnnotated is set, a snapshot maintains an index of the objects of this kind that have an annotation with
 	// the prefix OwnPrefix.

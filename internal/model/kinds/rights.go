@@ -107,7 +107,7 @@ func rights() []right {
 }
 
 // reading returns RBAC rules with the given verbs: one rule for each API group, in the order of All. The callback
-// resource returns the name of a kind's resource, such as "ingresses", or false if no rule must contain it.
+// resource returns the resource name of a kind, such as "ingresses". It returns false to leave the kind out.
 func reading(at place, part string, verbs []string, resource func(Kind) (name string, ok bool)) []right {
 	var all []right
 	for _, k := range All {

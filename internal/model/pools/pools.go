@@ -27,7 +27,7 @@ type Pool[T any] struct {
 	free   sync.Pool
 }
 
-// item is a value and the pool that it belongs to.
+// item is a pooled value, and the pool that it belongs to.
 type item[T any] struct {
 	owners
 	pool  *Pool[T]

@@ -93,7 +93,7 @@ const (
 	MoreProblems Reason = "MoreProblems"
 )
 
-// Problem is one finding on an object. Its message tells the owner how to fix it.
+// Problem is one problem of an object. The message tells the owner of the object how to fix the problem.
 type Problem struct {
 	Severity Severity `json:"severity"`
 	Reason   Reason   `json:"reason"`

@@ -36,8 +36,8 @@ func (d *Difference) Refused(reasons ...string) bool { return slices.Contains(re
 type Row struct {
 	// Reason explains why our server intentionally differs from the other server.
 	Reason string
-	// The function Is reports whether a difference is of this kind. If several rows of the table match a difference,
-	// the first of them explains it.
+	// The function Is reports whether a difference is of this kind. If several rows match a difference, the first of
+	// them explains it.
 	Is func(*Difference) bool
 	// Example is a request that causes the difference. It is set for differences that random requests rarely cause, and
 	// may be empty.
@@ -55,15 +55,15 @@ type Comparison struct {
 	HalfClose bool
 	Rows      []Row
 	// Requests is the number of requests in a test run without -requests. Such a run always sends the same requests,
-	// and must produce each kind of difference in the table.
+	// and must produce each kind of difference in the table of expected differences.
 	Requests int
 }
 
 // workers is the number of cases that are sent concurrently.
 const workers = 8
 
-// Run compares the servers. The test fails for each difference that no row of the table explains, and for each row that
-// explains no difference.
+// Run compares the servers. The test fails for each difference that is not in the table of expected differences, and
+// for each row of the table that explains no difference.
 func (c *Comparison) Run(t *testing.T) {
 	t.Helper()
 	number, from := c.Requests, uint64(1)
@@ -106,8 +106,8 @@ func (c *Comparison) Run(t *testing.T) {
 	}
 }
 
-// compare sends a case to both servers. The test fails if the responses differ and no row of the table explains the
-// first difference.
+// compare sends a case to both servers. The test fails if the responses differ and the table of expected differences
+// does not explain the first difference.
 func (c *Comparison) compare(t *testing.T, one *Case, used []atomic.Int64) {
 	t.Helper()
 	ours, theirs := asker{c.Ours, c.Tell, c.HalfClose}, asker{c.Theirs, c.Tell, c.HalfClose}

@@ -201,7 +201,8 @@ func (m *mergeState) addWildcardProblems() {
 	}
 }
 
-// refuse adds a problem to r: the paths of r are not served on the host, because the policy does not allow it.
+// refuse adds a problem to r: the paths of r are not served on the host, because the ownership policy does not allow
+// it.
 func (m *mergeState) refuse(r *Contribution, field string) {
 	host := m.Host.Host
 	message := fmt.Sprintf(

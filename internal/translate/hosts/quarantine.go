@@ -75,10 +75,10 @@ type quarantine struct {
 	stands map[*Contribution]bool
 }
 
-// isolate searches for the shortest prefix of the list results for which merge panics. It replaces the last object of
-// this prefix with an object whose paths return 503. If merge does not panic for results alone, isolate searches
-// fallbacks in the same way. If the object that it finds is already such a replacement, isolate removes it. The caller
-// must have checked that merge panics for the complete lists.
+// isolate finds the object that makes merge panic, and replaces it with an object whose paths return 503. It is the
+// last object of the shortest prefix of results for which merge panics. If merge does not panic for results alone,
+// isolate searches fallbacks in the same way. If the object that it finds is already such a replacement, isolate
+// removes it. The caller must have checked that merge panics for the complete lists.
 func (q *quarantine) isolate(merge merge, results, fallbacks *[]*Contribution) {
 	list := results
 	upTo := func(i int) *panics.Panic {
