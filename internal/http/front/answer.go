@@ -10,9 +10,9 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// answerNetHTTP handles a request that net/http or http3 has read. It passes the request to the function that
-// s.answerAt returns, and applies the time limits for clients that stop sending or receiving data. port is the port of
-// the address at which the request arrived if Front.Open has opened that address, otherwise 0.
+// answerNetHTTP handles a request that net/http or http3 has read, with the function that s.answerAt returns. It
+// applies the time limits for clients that stop sending or receiving data. port is the port of the address at which the
+// request arrived if Front.Open has opened that address, otherwise 0.
 func (s *Binding) answerNetHTTP(w http.ResponseWriter, r *http.Request, l *limits.Limits, port uint16) {
 	ctrl, begin := http.NewResponseController(w), time.Now()
 	request := message.Request{Names: l.Names}

@@ -111,8 +111,8 @@ func (s *Binding) Forget() {
 	s.leave()
 }
 
-// Wrap takes over the connections of a listener that Caddy has opened for the server. Accept of the returned listener
-// never returns a connection.
+// Wrap makes the front serve the connections of a listener that Caddy has opened for the server. Accept of the returned
+// listener therefore never returns a connection.
 func (s *Binding) Wrap(next net.Listener) net.Listener {
 	s.front.mu.Lock()
 	defer s.front.mu.Unlock()
@@ -149,8 +149,8 @@ func (s *Binding) configForClient(hello *tls.ClientHelloInfo) (*tls.Config, erro
 	return s.Handshake(hello, config), nil
 }
 
-// join adds the server to the Group of the servers with its name. The callers of join, leave and closed must hold
-// Front.mu.
+// join adds the server to its Group, which contains the servers with the same name in successive configurations. The
+// callers of join, leave and closed must hold Front.mu.
 func (s *Binding) join() {
 	if s.group != nil {
 		return

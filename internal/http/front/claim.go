@@ -50,7 +50,8 @@ func (c *claim) tryAddress(ctx context.Context) error {
 	}
 }
 
-// attach starts serving connections that arrive at the address of the claim. The caller must hold Front.mu.
+// attach starts serving the connections that arrive at the address of the claim: the servers of g handle their
+// requests, k holds them, and m contains their settings. The caller must hold Front.mu.
 func (c *claim) attach(g *Group, k *connSet, m *connConfig) {
 	c.group, c.conns = g, k
 	c.conns.sources.Add(1)
@@ -85,7 +86,8 @@ func (c *claim) Close() error {
 	return nil
 }
 
-// release removes the claim from its socket. It may be called more than once. The caller must hold Front.mu.
+// release removes the claim from its listening socket, which is closed when it has no other claims. It may be called
+// more than once. The caller must hold Front.mu.
 func (c *claim) release() {
 	if c.closed {
 		return
@@ -101,8 +103,8 @@ func (c *claim) release() {
 		return
 	}
 	if socket := c.socket; socket.ending {
-		// The socket still accepts the connections in its accept queue, which this connSet must serve. So sources
-		// counts the socket as an open listener until the socket is closed.
+		// Until the socket is closed, it still accepts the connections in its accept queue, and this connSet must serve
+		// them. So count the socket as an open listener (in sources) until then.
 		panics.Go("front/claim", func() {
 			<-socket.ended
 			c.conns.sources.Add(-1)

@@ -96,7 +96,8 @@ func (f *Front) handedOver(reason string) {
 	}
 }
 
-// listen is a caddy.ListenerFunc. It returns a claim for the address, whose Accept method never returns a connection.
+// listen is a caddy.ListenerFunc. It returns a listener of type *claim. The Accept method of this listener never
+// returns a connection, because the front serves the connections itself.
 //
 //nolint:revive // Caddy defines the parameters.
 func (f *Front) listen(ctx context.Context, network, host, ports string, offset uint,
@@ -154,7 +155,8 @@ func (f *Front) owner(ctx context.Context, address caddy.NetworkAddress) (*Bindi
 	return owner, nil
 }
 
-// claim adds c to the claims of the socket for its address. It opens the socket if the socket is not open yet.
+// The method claim registers c with the listening socket for its address. It opens the socket if the socket is not open
+// yet.
 func (f *Front) claim(ctx context.Context, c *claim, config net.ListenConfig) error {
 	key := c.address.String()
 	for {

@@ -19,11 +19,11 @@ type quicHello struct {
 	hello hello
 }
 
-// LookUp returns find(port, server), where port is PortOf(conn). It calls find only once for a handshake, so that all
-// functions called during the handshake use the same virtual host. It calls find again if server changes, as with
-// Encrypted Client Hello. In a QUIC handshake, it also calls find again to select the certificate. conn is the
-// connection that the handshake uses. server is the server name that the client has sent. LookUp must not be called
-// after the handshake.
+// LookUp returns the virtual host for the TLS handshake on conn: the result of find(port, server), where port is
+// PortOf(conn), and server is the server name that the client has sent. It calls find only once for a handshake, so
+// that all functions called during the handshake use the same virtual host. It calls find again if server changes, as
+// with Encrypted Client Hello, and in a QUIC handshake to select the certificate. LookUp must not be called after the
+// handshake.
 func LookUp[T any](conn net.Conn, server string, find func(port uint16, server string) *T) *T {
 	h := helloOf(conn)
 	if h == nil {

@@ -60,7 +60,8 @@ type server struct {
 // default a client could occupy 1 MiB with one frame.
 const maxFrame = 16 << 10
 
-// start starts an http.Server with the same options as App.Start of Caddy's http app.
+// start starts an http.Server with the same options as App.Start of Caddy's http app. If second is true, the server
+// also supports HTTP/2.
 func (k *connSet) start(all *servers, second bool) *server {
 	of := &all.settings.limits
 	s := &server{connSet: k, of: all, conns: make(chan net.Conn, maxHandedOver), done: make(chan struct{})}
