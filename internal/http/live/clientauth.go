@@ -34,11 +34,10 @@ func (h *host) acceptsSameClients(other *host) bool {
 	return x == y
 }
 
-// admit checks the client certificate of a request for the host h. It returns nil if the request may proceed to its
-// route, otherwise the response to send. It rejects a request whose client certificate the host does not accept, and a
-// request on a TLS connection that was opened for another host if one of the two hosts requests client certificates. If
-// the host accepts a client certificate, admit stores it in the exchange and sets the request header fields that
-// describe it.
+// admit checks whether the client of a request may access the host h. It returns nil if so, otherwise the response to
+// send. It rejects a request whose client certificate the host does not accept. It also rejects a request on a TLS
+// connection that was opened for another host, if one of the two hosts requests client certificates. If the host
+// accepts a client certificate, admit stores it in the exchange and sets the request header fields that describe it.
 func (x *index) admit(q *exchange.Exchange, name string, h *host, route *Route) *mtls.Refusal {
 	if q.TLS() != nil && x.misdirected(q.TLS().ServerName, name, h) {
 		return mtls.Misdirected

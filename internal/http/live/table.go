@@ -272,12 +272,12 @@ func (t *Table) forget(c *chain) {
 	}
 }
 
-// Adopt provisions all handler chains again, including rejected chains, when Caddy has loaded a new configuration. ctx
-// is the context of the new configuration. It is also used for chains that are created later, and must not be canceled
-// when Caddy loads the next configuration. Requests in flight continue with the old instance of their chain. If the
-// parts of the configuration that a chain uses have changed, the streams of the chain end after the drain time. If a
-// chain cannot be provisioned, because it refers to something that the new configuration does not contain, its old
-// instance stays in use, so that access to its routes stays restricted.
+// Adopt must be called when Caddy has loaded a new configuration. It provisions all handler chains again, including
+// rejected chains. ctx is the context of the new configuration. It is also used for chains that are created later, and
+// must not be canceled when Caddy loads the next configuration. Requests in flight continue with the old instance of
+// their chain. If the parts of the configuration that a chain uses have changed, open streams (such as WebSocket
+// connections) of the chain end after the drain time. If a chain cannot be provisioned with the new configuration, its
+// old instance stays in use, so that access to its routes stays restricted.
 func (t *Table) Adopt(ctx caddy.Context) error {
 	t.ctx = ctx
 	var errs []error
