@@ -154,10 +154,10 @@ func (s *Share) Leave() {
 // Used returns the number of units that are reserved in this Share.
 func (s *Share) Used() int64 { return s.used.Load() }
 
-// Take reserves n units in this Share. The caller returns them with Give. The owner as a whole may use at most the
-// budget's factor times the free units of the budget. This Share may use at most the factor times the units that the
-// owner may still take. If a limit would be exceeded, Take reserves nothing and returns false. If several goroutines
-// call Take at the same time and there are not enough units for all of them, all of them may get false.
+// Take reserves n units in this Share, until the caller returns them with Give. If a limit would be exceeded, Take
+// reserves nothing and returns false. The owner as a whole may use at most the budget's factor times the free units of
+// the budget. This Share may use at most the factor times the units that the owner may still take. If several
+// goroutines call Take at the same time and there are not enough units for all of them, all of them may get false.
 func (s *Share) Take(n int64) bool {
 	all, own, part := s.budget.used.Add(n), s.owner.used.Add(n), s.used.Add(n)
 	fair := s.budget.factor * (s.budget.Limit() - all)

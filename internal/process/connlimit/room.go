@@ -64,8 +64,8 @@ func (l *Limiter) makeRoom(share *budget.Share, silent time.Duration) bool {
 }
 
 // choose compares a sample of the connections, which is spread evenly over all connections, and returns the connection
-// to end. share and silent have the same meaning as in makeRoom. The place of the result is nil if no connection may be
-// ended. The caller must hold the limiter's lock.
+// to end. share and silent have the same meaning as in makeRoom. If no connection may be ended, chosen.place is nil.
+// The caller must hold the limiter's lock.
 func (l *Limiter) choose(share *budget.Share, silent time.Duration) (chosen candidate) {
 	all := len(l.places)
 	if all == 0 {

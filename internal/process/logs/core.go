@@ -26,7 +26,7 @@ type core struct {
 	relay *relay
 	// fields are added to each entry.
 	fields []zapcore.Field
-	// cached is the core of the configuration that received the last entry, with fields added.
+	// cached is the zapcore.Core of the configuration that received the last entry, with the fields already encoded.
 	cached atomic.Pointer[fieldedCore]
 }
 
