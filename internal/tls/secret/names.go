@@ -37,9 +37,9 @@ func NamesOf(leaf *x509.Certificate) Names {
 	return n
 }
 
-// Cover reports whether a certificate with these names is valid for a host. host may be a host name, or a wildcard, for
-// which only the same wildcard is valid. In a wildcard name, * stands for exactly one label. host must be in lower case
-// and must not end with a dot.
+// Cover reports whether a certificate with these names is valid for a host. In a wildcard name, * stands for exactly
+// one label. If host itself is a wildcard, only the same wildcard covers it. host must be in lower case and must not
+// end with a dot.
 func (n Names) Cover(host string) bool {
 	if _, found := slices.BinarySearch(n.exact, host); found {
 		return host != ""

@@ -29,8 +29,8 @@ func (c *Contents) VerifyClient(chain []*x509.Certificate, depth int, now time.T
 	return until, nil
 }
 
-// ErrIssuer means that the issuer of the client's certificate is unknown: ca.crt contains no certificate that has
-// issued it, or that has the name of its issuer. The certificate is otherwise valid.
+// ErrIssuer means that the issuer of the client's certificate is unknown: ca.crt contains neither the certificate of
+// the issuer nor another certificate with its name. The client's certificate is otherwise valid.
 var ErrIssuer = errors.New("unable to verify the first certificate")
 
 var (
@@ -70,10 +70,10 @@ func (c *Contents) verify(chain []*x509.Certificate, usage x509.ExtKeyUsage, dep
 // maxSignatures is the maximum number of signatures to check for one chain, as in crypto/x509.
 const maxSignatures = 100
 
-// unknown reports whether the issuer of a chain is unknown. This means that the chain ends at a certificate for whose
-// issuer there is no certificate, neither in ca.crt nor in the chain, and that all signatures up to this certificate
-// are valid. If a certificate falsely names an issuer that is in ca.crt, unknown returns false, because backends must
-// not receive the data of such a certificate.
+// unknown reports whether the issuer of a chain is unknown. It follows the chain up to the last certificate whose
+// signature can be verified, and returns true if neither ca.crt nor the chain contains a certificate with the name of
+// the next issuer. If a certificate falsely names an issuer that is in ca.crt, unknown returns false, because backends
+// must not receive the data of such a certificate.
 func (c *Contents) unknown(chain []*x509.Certificate) bool {
 	cert, left := chain[0], maxSignatures
 	others := slices.Concat(c.authorities, chain[1:])
