@@ -265,8 +265,8 @@ func (p *port) handle(conn net.Conn) {
 	defer conn.Close()
 	c := p.chain.Load()
 	for !c.connections.add(conn) {
-		// The chain rejects new connections. If it was replaced in the meantime, use the new chain. Otherwise the port
-		// was closed.
+		// The chain rejects new connections if it was replaced or the port was closed. If it was replaced, use the new
+		// chain.
 		next := p.chain.Load()
 		if next == c {
 			return
@@ -392,7 +392,7 @@ type Tables struct {
 }
 
 // scope passes data between a port and its handlers while the handlers are provisioned. The handlers get the data of
-// the port from it, and store the maximum number of connections in it.
+// the port from the scope, and store the maximum number of connections in the scope.
 type scope struct {
 	tables  *Tables
 	account *account

@@ -321,9 +321,9 @@ func (p *Ports) clear(name string) {
 	}
 }
 
-// chainEnded is called when the last connection of a replaced or closed handler chain has ended. The parameter is the
-// port to which the chain belonged, or a later port with the same name. When a closed port has no such chain left, it
-// is removed from p.leaving.
+// chainEnded must be called when the last connection of a replaced or closed handler chain has ended. The parameter is
+// the port to which the chain belonged, or a later port with the same name. If the port is closed, and none of its
+// handler chains has open connections any more, the port is removed from p.leaving.
 func (p *Ports) chainEnded(of *port) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
