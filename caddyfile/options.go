@@ -17,8 +17,8 @@ type line struct {
 }
 
 // options lists all options in the order of the documentation. The field Values is the grammar of an option: how many
-// arguments it takes, and whether it takes a block. If a row has no Default, the documentation takes the description
-// and the default from the comment of the field in package settings, and Doc follows the description.
+// arguments it takes, and whether it takes a block. If Default is empty, the documentation of the option consists of
+// the comment of its field in package settings, which includes the default, followed by Doc.
 var options = slices.Concat(objectOptions, trafficOptions, hostOptions)
 
 // objectOptions configure which Kubernetes objects are read, and whether they come from a cluster or from files.
