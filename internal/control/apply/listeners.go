@@ -84,8 +84,8 @@ func (l *Live) updateGroups(changes map[string]*document.ListenerGroup) {
 		}
 		l.listening.groups[name] = g
 		if l.listening.gone[name] {
-			// A removed group with the same name may still have open connections. Discard it, because the new group
-			// replaces it.
+			// A removed listener group with the same name may still have open connections. Discard it, because the new
+			// group replaces it.
 			l.forgetGroup(name)
 		}
 		l.Table.UpdateGroup(name, document.DiffHosts(before, g))
@@ -128,7 +128,7 @@ func (l *Live) forgetGroup(name string) {
 	delete(l.listening.gone, name)
 }
 
-// listen opens and closes ports so that they match the listeners of the current groups.
+// listen opens and closes ports so that they match the listeners of the current listener groups.
 func (l *Live) listen() {
 	s := &l.listening
 	s.refused, s.early = nil, false
@@ -162,8 +162,8 @@ func (l *Live) listen() {
 	l.guardPorts()
 }
 
-// closeAllBut closes the listen addresses that are not in wanted or whose HTTP server has stopped. It moves them to
-// leaving, the list of closed addresses, and removes the addresses from this list whose connections have ended.
+// closeAllBut closes the listen addresses that are not in wanted or whose HTTP server has stopped. It adds them to
+// leaving, the list of closed addresses. Addresses without open connections are removed from leaving.
 func (l *Live) closeAllBut(wanted map[string][]live.Listener) {
 	s := &l.listening
 	for key, opened := range s.opened {

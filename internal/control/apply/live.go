@@ -105,8 +105,8 @@ func (l *Live) Apply(d *document.Delta) {
 }
 
 // smallestFirst returns the IDs of the new and changed backends, sorted by their number of endpoints. The order matters
-// if a namespace has more endpoints than its quota allows: the backends with the most endpoints then lose some of them,
-// the same ones on all replicas.
+// if a namespace has more endpoints than its quota allows: only the backends with the most endpoints then lose
+// endpoints, and all replicas drop the same endpoints.
 func smallestFirst(all map[string]*document.Backend) []string {
 	ids := make([]string, 0, len(all))
 	for id, b := range all {
@@ -219,8 +219,8 @@ func (l *Live) Close() {
 // Messages recommend this command.
 var listeners = map[string]string{"tcp": "ss -ltnp", "udp": "ss -lunp"}
 
-// refusedPort returns the problem that a TCP or UDP port could not be opened, as a verdict on the object that defines
-// the port.
+// refusedPort returns a verdict which says that a TCP or UDP port could not be opened. The verdict is on the object
+// that defines the port.
 func refusedPort(r l4app.Refusal) *report.Verdict {
 	protocol, port, _ := strings.Cut(r.Name, "/")
 	p := report.Problem{

@@ -179,8 +179,8 @@ func (e *Engine) Destruct() error {
 	return nil
 }
 
-// startNoMore prevents the engine from being started. If it has not been started yet, startNoMore closes the channel of
-// Done. Afterwards the fields that the method run sets may be read.
+// startNoMore prevents the engine from being started. If it has not been started yet, startNoMore closes the channel
+// that Done returns. After the call, the fields that the method run sets may be read.
 func (e *Engine) startNoMore() { e.start.Do(func() { close(e.done) }) }
 
 // Ports returns the TCP and UDP ports. The caller may only use those methods of Ports that are safe for concurrent use.

@@ -220,8 +220,8 @@ func (l *loop) observe() {
 	}
 }
 
-// postpone keeps a snapshot for the next run of the pipeline. Its list of changed objects becomes changed, plus the
-// objects from earlier snapshots that have not been processed yet.
+// postpone keeps a snapshot for the next run of the pipeline. changed lists the objects in it that have changed.
+// Changed objects of earlier snapshots that have not been processed yet are added to this list.
 func (l *loop) postpone(s *snapshot.Snapshot, changed []ir.Ref) {
 	work := *s
 	work.Changed = changed

@@ -132,9 +132,9 @@ func (l *loop) becomeReady() {
 	l.log.Info("ready: all objects have been applied for the first time")
 }
 
-// loadReferred loads the contents of the Secrets to which the configuration refers only since the change delta. It must
-// be called before delta is applied, so that a host never rejects clients only because its certificate authority or
-// user list is not loaded yet.
+// loadReferred loads the contents of the Secrets to which the live configuration did not refer before the change delta.
+// It must be called before delta is applied, so that a host never rejects clients only because its certificate
+// authority or user list is not loaded yet.
 func (l *loop) loadReferred(delta *document.Delta, s *snapshot.Snapshot) {
 	for _, secret := range l.live.Secrets.Update(delta) {
 		l.secrets = nil

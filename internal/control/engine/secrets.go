@@ -91,9 +91,9 @@ func (l *loop) releaseSecrets() {
 	}
 }
 
-// needed yields the Secrets to which Ingresses and options refer, and the Secrets to which the configuration in effect
-// refers. The latter are included because a source forgets Secrets that are not requested, and the configuration in
-// effect must keep working during a wait.
+// needed yields the Secrets to which Ingresses, options and the configuration in effect refer. A source forgets Secrets
+// that are not requested, but the configuration in effect must keep working while a new configuration waits for its
+// Secrets.
 func (l *loop) needed() iter.Seq[ir.Ref] {
 	return func(yield func(ir.Ref) bool) {
 		for name := range l.config.Secrets() {

@@ -13,7 +13,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/document"
 )
 
-// Text describes the hosts of a live configuration, one paragraph per host, sorted by name.
+// Text returns a description of the hosts of a live configuration, one paragraph per host, sorted by name.
 func Text(d *document.Live) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(d.Hosts)) {
@@ -103,7 +103,7 @@ func fallbackNote(s *document.Share) string {
 	return ""
 }
 
-// endpoints describes the endpoints of a backend: how many there are, or the external name.
+// endpoints returns a description of the endpoints of a backend: how many there are, or the external name.
 func endpoints(of *document.Backend) string {
 	switch {
 	case of == nil:

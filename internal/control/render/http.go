@@ -81,8 +81,8 @@ func (m chains) destination(route *ir.Route, filters []ir.Filter, b *ir.Weighted
 		made := m.of(filters, route.Proxy)
 		d.Chain, d.Access = made.json, made.access
 		if ir.GuardsByRoute(filters) {
-			// The access control filters accept different clients on different routes even if their settings are the
-			// same. So the hash must also depend on the route.
+			// Include the route in the hash, because these access control filters accept different clients on different
+			// routes even if their settings are the same.
 			of := []string{made.access, route.Origin.String(), route.Match.Path, b.Backend.ID}
 			d.Access = digest([]json.RawMessage{document.Encode(of)})
 		}

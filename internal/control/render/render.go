@@ -24,7 +24,7 @@ type Renderer struct {
 	Ports     Ports
 }
 
-// Live renders the whole configuration.
+// Live returns the live configuration for all hosts, backends and ports of the model.
 func (r *Renderer) Live(config *ir.Config) *document.Live {
 	d := r.Delta(&ir.Config{}, config)
 	return &document.Live{

@@ -41,7 +41,7 @@ func Merge(config map[string]any, c settings.Config) error {
 	return nil
 }
 
-// mergePersist turns off autosaving of the configuration, so that Caddy cannot start with an outdated one.
+// mergePersist turns off autosaving of the configuration, so that Caddy cannot start with an outdated configuration.
 func mergePersist(config map[string]any) error {
 	admin, err := child(config, "admin")
 	if err != nil {
