@@ -96,8 +96,8 @@ func (b *byName) follow(refs iter.Seq[ir.Ref]) (read bool) {
 	return b.unread == 0
 }
 
-// bound limits the number of objects per namespace: it removes the objects that exceed the limit from wanted and marks
-// them as denied in the store.
+// bound limits the number of objects per namespace. If wanted contains too many objects of a namespace, bound removes
+// some of them from wanted and marks them as denied in the store.
 func (b *byName) bound(wanted map[ir.Ref]bool) {
 	of, over := map[string]int{}, map[ir.Ref]bool{}
 	for ref := range wanted {

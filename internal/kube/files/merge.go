@@ -14,9 +14,9 @@ import (
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 )
 
-// merger merges the objects of all files. If several files define the same object, the first definition is used, in the
-// order of file names and then of positions in the file. The merger keeps its state between merges, so that the cost of
-// a merge depends on the number of changes.
+// merger merges the objects of all files. If several files define the same object, the first definition is used.
+// Definitions are ordered by file name, and then by position in the file. The merger keeps its state between merges, so
+// that the cost of a merge depends on the number of changes.
 type merger struct {
 	// files are the files of the last merge, sorted by name.
 	files []*parsed

@@ -96,8 +96,9 @@ type head struct {
 	Items json.RawMessage `json:"items"`
 }
 
-// object decodes one object. If raw is a list, it decodes all items of the list. itemOf is "apiVersion kind" as derived
-// from the list that contains the object, because items of a list need not have these fields. It is "" outside a list.
+// object decodes one object. If raw is a list, it decodes all items of the list. If the object is an item of a list,
+// itemOf is the apiVersion and the kind of the items, separated by a space, because the items themselves need not
+// contain them. Otherwise itemOf is "".
 func (p *parsed) object(raw []byte, line int, itemOf string) {
 	var h head
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &h); err != nil {

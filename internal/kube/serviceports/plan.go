@@ -24,7 +24,7 @@ type Situation struct {
 	// Publish is set if the Service must contain a port entry for each of the Routes. If it is false, all port entries
 	// that we own are removed from the Service.
 	Publish bool
-	// Routes are the stream routes of all open TCP and UDP ports, sorted by protocol and port.
+	// Routes are the routes of all open TCP and UDP ports, sorted by protocol and port.
 	Routes []*ir.StreamRoute
 	// Pod is one of the controller's pods, or nil if no pod is known.
 	Pod *corev1.Pod
@@ -98,8 +98,9 @@ func (p *planning) publish() {
 	}
 }
 
-// entries adds a Service port entry to the wanted entries for each open TCP or UDP port, unless another field manager
-// owns an entry for the same port.
+// entries adds the wanted port entries to p. Each open TCP or UDP port needs an entry in the Service, unless another
+// field manager already owns an entry for the same port. If this entry forwards to a different port of the pods,
+// entries adds a warning.
 func (p *planning) entries() {
 	var elsewhere []*ir.StreamRoute
 	for _, route := range p.Routes {
