@@ -76,9 +76,9 @@ func (t *Table) Split(to document.StreamBackends) *split.Split[*balancer.Backend
 	return split.New((*balancer.Backend).Empty, shares...)
 }
 
-// Set replaces the endpoints of a backend. Endpoints to which connections are not allowed are not used, and neither are
-// endpoints that exceed the quota of the namespace. Before requests are routed to a backend, Set must be called for it,
-// even if it has no endpoints.
+// Set replaces the endpoints of a backend. It ignores endpoints to which connections are not allowed, and endpoints
+// that exceed the quota of the namespace. Set must be called before requests are routed to the backend, even if the
+// backend has no endpoints.
 func (t *Table) Set(id string, list []ir.Endpoint) {
 	t.setting.Lock()
 	defer t.setting.Unlock()

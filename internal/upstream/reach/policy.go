@@ -66,7 +66,8 @@ type Policy struct {
 	// endpoints are the rules for endpoints. names are the rules for endpoints whose addresses come from a DNS name.
 	// The narrowest networks come first.
 	endpoints, names []rule
-	// anyName is a copy of Options.AnyName. differs is true if names and endpoints may contain different rules.
+	// anyName is a copy of Options.AnyName. differs is true if the rules in names may differ from the rules in
+	// endpoints.
 	anyName, differs bool
 }
 
