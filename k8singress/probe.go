@@ -31,8 +31,8 @@ func serveProbe(table *live.Table, x *exchange.Exchange) error {
 	return x.Respond(http.StatusOK, statusPage(), message.ContentType.Field("text/plain"))
 }
 
-// statusPage returns a status page in the format of nginx's stub_status module. The number for Waiting includes
-// connections that are currently sending the head of a request.
+// statusPage returns a status page in the format of nginx's stub_status module. The number of waiting connections
+// (Waiting) includes connections that are currently sending the head of a request.
 func statusPage() string {
 	clients := front.Process().Clients()
 	ended := requests.ended.Load()

@@ -63,8 +63,9 @@ func tryProbes(ctx context.Context, address caddy.NetworkAddress) error {
 	return netaddr.TryOthers(ctx, address)
 }
 
-// tryServers returns an error if a server listens on the same address, but not on the network netaddr.Probes. Caddy
-// does not detect this conflict, because it only compares addresses of the same network.
+// tryServers returns an error if another server of the configuration listens on the address of the health port, but on
+// a network other than netaddr.Probes. Caddy does not detect this conflict, because it only compares addresses of the
+// same network.
 func tryServers(servers map[string]*caddyhttp.Server, address caddy.NetworkAddress) error {
 	for name, server := range servers {
 		for _, text := range server.Listen {
