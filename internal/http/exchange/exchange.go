@@ -91,8 +91,8 @@ type Exchange struct {
 	id    string
 	hasID bool
 
-	// tried are the endpoints that were tried so far. The slice initially uses the memory of first, which suffices for
-	// most requests.
+	// tried are the endpoints that were tried so far. The slice initially uses the memory of the field first, which
+	// suffices for most requests.
 	tried []*balancer.Endpoint
 	first [2]*balancer.Endpoint
 	// attempts are the finished attempts. The slice initially uses the memory of firstAttempts.

@@ -84,8 +84,8 @@ func (x *Exchange) Hide(fields *message.Fields) {
 	}
 }
 
-// SendsToEndpoint reports whether the controller adds a header field whose name satisfies matches to the requests that
-// it sends to the endpoint.
+// SendsToEndpoint reports whether the controller itself adds a header field to the requests for the endpoint, for whose
+// name the callback matches returns true.
 func (x *Exchange) SendsToEndpoint(matches func(name string) bool) bool {
 	if slices.ContainsFunc(x.ForEndpoint, func(f message.Field) bool { return matches(f.Name) }) {
 		return true

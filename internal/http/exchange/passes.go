@@ -37,8 +37,8 @@ func (x *Exchange) CDNLoop() string {
 }
 
 // CountPasses returns how many times the request has already passed through this controller or one of its replicas. A
-// client can forge a higher number, but no lower one, so a high number must not make anything possible that a low number
-// does not. Commas in quoted strings count as separators, which can only make the number higher.
+// client can forge a higher number, but not a lower one. So a high number must never allow more than a low number.
+// Commas in quoted strings count as separators, which can only make the number higher.
 func CountPasses(r *message.Request) (times int) {
 	for i := range r.Fields {
 		if r.Fields[i].Kind != message.CDNLoop {

@@ -96,7 +96,8 @@ func VariableOf(name string) func(*Exchange) string {
 }
 
 // ParseTemplate parses text with variables of the form $name or ${name}, as nginx.ParseTemplate does. It returns an
-// error if a variable is neither a variable of requests nor listed in more.
+// error for an unknown variable. The parameter more lists variables that are allowed in addition to the variables of
+// requests.
 func ParseTemplate(text string, more ...string) (*nginx.Template, error) {
 	return nginx.ParseTemplate(text, func(name string) bool {
 		return VariableOf(name) != nil || slices.Contains(more, name)

@@ -366,8 +366,8 @@ func mayForward(x *exchange.Exchange, f *message.Field) bool {
 		(f.Kind != message.SSLClient || x.Peer != nil)
 }
 
-// addField appends a header field to the header fields in to. It does nothing if the value is empty, or if the
-// configuration contains its own value for this header field.
+// addField appends a header field to the list of header fields (to) and returns the new list. It appends nothing if the
+// value is empty, or if the configuration contains its own value for this header field.
 func (h *externalAuth) addField(to message.Fields, kind message.Kind, value string) message.Fields {
 	for i := range h.set {
 		if h.set[i].field.Kind == kind {

@@ -31,8 +31,8 @@ type Limits struct {
 	Names message.Names
 }
 
-// With returns a copy of l in which the limits that are set in by replace the limits of l. by contains the limits in
-// the ConfigMap.
+// With returns a copy of l that is changed by the settings in the ConfigMap (by). If the ConfigMap does not set a time
+// or size limit, the limit in l is kept.
 func (l Limits) With(by *ir.ClientConnections) Limits {
 	l.Head, l.Body = cmp.Or(by.HeaderTimeout, l.Head), cmp.Or(by.BodyTimeout, l.Body)
 	l.HeadBytes, l.Streams = cmp.Or(by.MaxHead, l.HeadBytes), cmp.Or(by.Streams, l.Streams)

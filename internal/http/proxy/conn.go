@@ -45,8 +45,8 @@ type conn struct {
 	socket, bare net.Conn
 	records      *records
 	raw          syscall.RawConn
-	// buffer holds received data. The bytes from at to end have not been processed yet. The connection has a buffer
-	// only during a request.
+	// buffer holds received data. The bytes between the offsets at and end have not been processed yet. The connection
+	// has a buffer only during a request.
 	buffer  pools.Buffer
 	at, end int
 	// head contains the framing of the last response from the endpoint; response contains its status and header fields,

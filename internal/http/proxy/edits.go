@@ -133,7 +133,8 @@ type attribute struct {
 	// whole is true if the old value must match completely, ignoring case and a leading dot. If it is false, only the
 	// beginning of the old value must match.
 	whole bool
-	// expression is the regular expression to match. If it is nil, the value is compared with the string in from.
+	// expression is the regular expression to match. If it is nil, the value is compared with the string in the field
+	// from.
 	expression *pattern.Pattern
 	from, to   *nginx.Template
 }

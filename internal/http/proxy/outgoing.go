@@ -67,10 +67,10 @@ func (r *request) outgoingTrailers() message.Fields {
 	})
 }
 
-// outgoing appends the header fields for an endpoint to the slice to. First come the forwarded fields of the client's
-// request, in their original order, and then the fields that the controller sets. Hop-by-hop fields are left out.
-// Fields that the client lists in the Connection header field were already removed when the request arrived. They must
-// not be removed here, because handlers may have set fields of the same names since then.
+// outgoing appends the header fields for an endpoint to a list and returns the new list. First come the forwarded
+// fields of the client's request, in their original order, and then the fields that the controller sets. Hop-by-hop
+// fields are left out. Fields that the client lists in the Connection header field were already removed when the
+// request arrived. They must not be removed here, because handlers may have set fields of the same names since then.
 func (r *request) outgoing(to message.Fields) message.Fields {
 	for i := range r.Fields {
 		switch kind := r.Fields[i].Kind; {

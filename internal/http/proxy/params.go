@@ -58,7 +58,7 @@ func ParseParam(value string) (*nginx.Template, error) {
 	return exchange.ParseTemplate(value, slices.Collect(maps.Keys(cgiValues))...)
 }
 
-// paramsOf returns the FastCGI parameters for a route: the configured parameters in own, and nginx's defaults for all
+// paramsOf returns the FastCGI parameters for a route: the configured parameters (own), and nginx's defaults for all
 // other names.
 func paramsOf(own map[string]string) ([]param, error) {
 	list, err := parseParams(own)

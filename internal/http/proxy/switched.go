@@ -105,8 +105,8 @@ func (t *tunnel) copyWith(buffer []byte, to, from net.Conn) {
 		case err == nil && !errors.Is(netconn.CloseWrite(to), errors.ErrUnsupported):
 			return
 		case !isTimeout(err) || silent || time.Since(now) >= t.limit+t.tick:
-			// Close both connections after an error, or if no data was copied in either direction for too long. The
-			// last condition means that data could not be written in time.
+			// Close both connections after an error, if no data was copied in either direction for too long, or if the
+			// data could not be written in time.
 			_ = to.Close()
 			_ = from.Close()
 			return

@@ -173,8 +173,8 @@ func (d *described) add(to []attribute.KeyValue, x *exchange.Exchange) []attribu
 	return append(to, attribute.String(d.name, text(value)))
 }
 
-// text truncates long strings and replaces invalid UTF-8, because a collector would reject the whole batch that
-// contains an invalid string.
+// The function text truncates a long string and replaces invalid UTF-8, because a collector would reject the whole
+// batch that contains an invalid string.
 func text(of string) string {
 	if len(of) > maxText {
 		of = of[:maxText]

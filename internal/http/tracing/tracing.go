@@ -32,7 +32,7 @@ type Tracer struct {
 	provider *sdktrace.TracerProvider
 	trace.Tracer
 	// holders is a reference count: the number of open spans, plus one until Retire or Flush is called. When it reaches
-	// zero, idle is closed, and no more spans can be started.
+	// zero, the channel idle is closed, and no more spans can be started.
 	holders atomic.Int64
 	idle    chan struct{}
 }

@@ -58,7 +58,7 @@ type Listener struct {
 	Certificates []Name `json:"certificates,omitempty"`
 }
 
-// AllVirtualHosts yields the virtual hosts of all groups.
+// AllVirtualHosts yields the virtual hosts of all listener groups.
 func (c *Config) AllVirtualHosts() iter.Seq[*VirtualHost] {
 	return func(yield func(*VirtualHost) bool) {
 		for _, h := range c.VirtualHosts {

@@ -157,8 +157,8 @@ func (r *Report) Get(object ir.Ref) *Verdict {
 	return r.Verdicts[i]
 }
 
-// With merges the verdicts in r and the verdicts in more into one report. If both contain a verdict on the same object,
-// the two verdicts are merged. With does not change r.
+// With returns a report with the verdicts of r and the verdicts in the list more. If both contain a verdict on the same
+// object, the two verdicts are merged. With does not change r.
 func (r *Report) With(more []*Verdict) *Report {
 	if len(more) == 0 {
 		return r
@@ -176,7 +176,8 @@ func (r *Report) With(more []*Verdict) *Report {
 	return merged
 }
 
-// Changed returns the verdicts in now that are new or not Equal to the verdict on the same object in before.
+// Changed compares two reports. It returns the verdicts in the new report (now) for which the old report (before)
+// contains no equal verdict.
 func Changed(before, now *Report) []*Verdict {
 	var changed []*Verdict
 	old := before.Verdicts

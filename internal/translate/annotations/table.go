@@ -93,9 +93,9 @@ type Asked struct {
 	ProxyRedirect proxyRedirect
 }
 
-// guardians return the filters for basic and external authentication, in the order in which these filters run, after
-// the filter for client addresses. With the annotation satisfy, a client may have to pass only one of all these
-// filters.
+// guardians return the filters for basic and external authentication, in the order in which these filters run. They run
+// after the filter for client addresses. If the annotation satisfy is any, a client only has to pass one of these
+// filters or the filter for client addresses.
 var guardians = []func(s *Settings, path string) []ir.Filter{(*Settings).basicAuth, (*Settings).externalAuth}
 
 // finishers derive settings from the values of several annotations. Settings.Finish calls them, possibly several times,

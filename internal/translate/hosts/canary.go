@@ -33,9 +33,9 @@ func (m *mergeState) canaries(results, fallbacks []*Contribution, known bool) {
 	}
 	for _, r := range fallbacks {
 		main, found := m.taken[m.key(r, r.Fallback.Match)]
-		// Join the canary's default backend if the default backend of its main object is served on this host. If it is
-		// not served, call join only for the host "", so that a missing main object is reported once. On a named host,
-		// it is normal that another path or default backend takes precedence.
+		// If the default backend of the canary's main object is served on this host, let the canary share its requests.
+		// If it is not served, call join only for the host "", which reports the missing main object once. On a named
+		// host, it is normal that another path or default backend takes precedence.
 		if m.Host.Host == "" || found && main.path == main.by.Fallback {
 			m.join(r, r.Fallback)
 		}

@@ -24,7 +24,8 @@ func (m *mergeState) sort() {
 		}
 		own[namespace] = append(own[namespace], r)
 	}
-	// Start with the owner of the host. The other namespaces follow in the order in which their first routes occur.
+	// Start with the namespace that owns the host. The other namespaces follow in the order in which their first routes
+	// occur.
 	slices.SortStableFunc(namespaces, func(a, b string) int { return compareBool(m.Owner.Is(b), m.Owner.Is(a)) })
 	var all []*ir.Route
 	for _, namespace := range namespaces {

@@ -34,7 +34,7 @@ func (r *reading) selected() bool {
 	}
 	r.depend(ir.Ref{Kind: kinds.Namespace, Name: namespace})
 	// The API server sets this label on each namespace. In a folder of manifests, the label or the whole Namespace
-	// object may be missing.
+	// object may be missing, so add the label here.
 	all := labels.Set{corev1.LabelMetadataName: namespace}
 	if object, ok := snapshot.Of[*corev1.Namespace](r.snapshot).Get("", namespace); ok {
 		all = labels.Merge(all, object.Labels)

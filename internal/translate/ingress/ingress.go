@@ -118,7 +118,7 @@ func (r *reading) read() {
 	}
 	r.settings()
 	if r.Canary != nil {
-		// A canary has its own paths and backends. All other settings come from its main Ingress.
+		// Read only the paths and backends of a canary. All other settings come from its main Ingress.
 		r.rules()
 		r.defaultBackend()
 		r.PatternSize = r.patternSize()

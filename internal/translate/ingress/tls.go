@@ -133,8 +133,9 @@ func (r *reading) issuer(e *tlsEntry) {
 	}
 }
 
-// The method without handles an entry e of spec.tls whose secretName is missing, or whose Secret does not exist. The
-// parameter all contains all entries of spec.tls.
+// The method without is called for an entry e of spec.tls whose secretName is missing, or whose Secret does not exist.
+// It reports a problem if this affects the certificate of the hosts. The parameter all contains all entries of
+// spec.tls.
 func (r *reading) without(e *tlsEntry, all []*tlsEntry) {
 	if e.secret.IsZero() {
 		if key := r.manager(); key != "" && key != managerSolver {

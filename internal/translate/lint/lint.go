@@ -101,8 +101,8 @@ func portOption(c *corev1.ConfigMap) (option string, seems bool) {
 	return "", false
 }
 
-// WithoutOptions returns a copy of the verdicts for the case that there is no Caddyfile, so that the options are
-// unknown. Each problem that depends on an option is replaced by a message that this was not checked.
+// WithoutOptions is used if there is no Caddyfile, so that the options are unknown. It returns a copy of the verdicts
+// in which each problem that depends on an option is replaced with a message that this was not checked.
 func WithoutOptions(verdicts []*report.Verdict) []*report.Verdict {
 	verdicts = slices.Clone(verdicts)
 	for i, v := range verdicts {

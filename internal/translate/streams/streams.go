@@ -87,7 +87,7 @@ type reading struct {
 	owners map[place]owner
 	// The field opened maps namespaces to the number of ports that their Services opened.
 	opened map[string]int
-	// services maps Services with parsed annotations to the result of parsing.
+	// services caches the parsed annotations of Services.
 	services map[ir.Ref]*service
 	// find is backends.Find. Tests replace it.
 	find func(*snapshot.Snapshot, ir.Ref, string, ir.Protocol, backends.Options) (*ir.Backend, *report.Problem)
