@@ -54,7 +54,8 @@ func (l *loop) reachedAt(o settings.Config) func() []string {
 	}
 }
 
-// takeIssued loads newly issued certificates into the certificate store, which TLS handshakes read.
+// takeIssued loads newly issued certificates into the certificate store, from which TLS handshakes get their
+// certificates.
 func (l *loop) takeIssued() {
 	for host, pair := range l.issuance.Take() {
 		l.live.Certificates.SetIssued(host, pair)

@@ -74,7 +74,7 @@ func newRenderer(o settings.Config, s *snapshot.Snapshot) *render.Renderer {
 	return r
 }
 
-// withCopies returns a copy of the configuration on which edit was called. The configuration itself is immutable.
+// withCopies copies config, calls edit with the copy, and returns the copy. config itself is immutable.
 func withCopies(config *ir.Config, edit func(*ir.Config)) *ir.Config {
 	other := *config
 	edit(&other)

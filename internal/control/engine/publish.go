@@ -73,7 +73,7 @@ func (l *loop) openRoutes() []*ir.StreamRoute {
 			}
 		}
 	}
-	// Do not change the list when the process is ending. Caddy sets Exiting before it closes any port.
+	// Do not change the list of open ports when the process is ending. Caddy sets Exiting before it closes any port.
 	if !caddy.Exiting() {
 		l.open = open
 	}
@@ -83,7 +83,7 @@ func (l *loop) openRoutes() []*ir.StreamRoute {
 // matterToStatus reports whether a change of the object may require a status update even if no problem has changed.
 func matterToStatus(changed ir.Ref) bool { return changed.Kind != kinds.Secret }
 
-// levels maps severities to log levels.
+// levels maps the severities of problems to log levels.
 var levels = map[report.Severity]zapcore.Level{
 	report.Error: zapcore.ErrorLevel, report.Warning: zapcore.WarnLevel, report.Info: zapcore.InfoLevel,
 }

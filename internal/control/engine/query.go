@@ -26,7 +26,7 @@ type Status struct {
 	Generation uint64 `json:"generation"`
 	// Leader means that this replica writes the status of objects.
 	Leader bool `json:"leader"`
-	// Objects is the number of objects that the source has read, by kind.
+	// Objects is the number of Kubernetes objects that were read, by kind.
 	Objects map[string]int `json:"objects"`
 	// Problems is the number of problems in the response of GET /k8singress/objects, by severity.
 	Problems map[report.Severity]int `json:"problems"`
