@@ -22,8 +22,8 @@ type merger struct {
 	files []*parsed
 	// claims maps the name of each object to all of its definitions. The first valid definition is used.
 	claims map[ir.Ref][]*found
-	// slices is the number of EndpointSlices in the files for each Service. For a Service without EndpointSlices, its
-	// Endpoints object is used instead.
+	// slices maps each Service to the number of its EndpointSlices in the files. For a Service without EndpointSlices,
+	// its Endpoints object is used instead.
 	slices map[ir.Ref]int
 	// mirrors maps each Service to the names of the EndpointSlices that were made from its Endpoints object. mirrored
 	// maps the name of each of these EndpointSlices to the Service.
@@ -90,7 +90,7 @@ func (m *merger) merge(files []*parsed) (set, gone []kinds.Object) {
 		m.mirrorEndpoints(service)
 	}
 	set, gone = m.round.set, m.round.gone
-	// Release the memory of the lists. They are long after the first merge, which processes all objects.
+	// Release the memory of the lists in round. They are long after the first merge, which processes all objects.
 	m.round = round{}
 	return set, gone
 }
