@@ -33,7 +33,7 @@ func receiveMessages(socket int, into []message) (int, error) {
 }
 
 // sendMessages sends messages without blocking, and returns how many of them were sent. If it returns an error, the
-// first message after these caused the error.
+// first message that was not sent caused the error.
 func sendMessages(socket int, messages []message) (int, error) {
 	return exchangeMessages(unix.SYS_SENDMMSG, socket, messages)
 }
