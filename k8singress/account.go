@@ -19,8 +19,8 @@ func account(table *live.Table, x *exchange.Exchange, began time.Time, known boo
 	table.AccessLog().Record(x, began, known)
 }
 
-// accountedKey is the context key of a *bool in each request to Caddy's HTTP server. The bool is true once the function
-// account has recorded the request.
+// accountedKey is the key under which the context of each request to Caddy's HTTP server contains a *bool. The bool is
+// true once the function account has recorded the request.
 type accountedKey struct{}
 
 // markAccounted marks the request with this context as recorded in the access log and the metrics. At the end of the
