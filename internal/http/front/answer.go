@@ -47,8 +47,8 @@ func (s *Binding) answerNetHTTP(w http.ResponseWriter, r *http.Request, l *limit
 }
 
 // readDeadlines is a ResponseWriter that passes read deadlines to the reader of the request body. The reader sets a new
-// deadline before each read. It must know the deadline with which EndBody interrupts reading: otherwise a read that
-// starts just after EndBody would replace this deadline and wait for the client.
+// deadline before each read. It must also know the deadline with which EndBody interrupts reading, because otherwise a
+// read that starts just after EndBody would replace this deadline and wait for the client.
 type readDeadlines struct {
 	caddyhttp.ResponseWriterWrapper
 	body *caddyhttp.IdleTimeoutReader

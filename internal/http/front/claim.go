@@ -50,8 +50,8 @@ func (c *claim) tryAddress(ctx context.Context) error {
 	}
 }
 
-// attach starts serving the connections that arrive at the address of the claim: the servers of g handle their
-// requests, k holds them, and m contains their settings. The caller must hold Front.mu.
+// attach starts serving the connections that arrive at the address of the claim. g contains the servers that handle the
+// requests, k holds the connections, and m contains the settings for the connections. The caller must hold Front.mu.
 func (c *claim) attach(g *Group, k *connSet, m *connConfig) {
 	c.group, c.conns = g, k
 	c.conns.sources.Add(1)

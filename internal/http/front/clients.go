@@ -29,8 +29,8 @@ type clientConn struct {
 	proxied bool
 	// hasData is true once a byte has arrived. ended is true if End closed the connection before any byte arrived.
 	hasData, ended atomic.Bool
-	// handed is true once a Driver has taken over the connection. Only the goroutine that runs
-	// connSet.serve accesses it.
+	// handed is true once a Driver (the HTTP server for the protocol) has taken over the connection. Only the goroutine
+	// that runs connSet.serve accesses it.
 	handed bool
 	// netHTTP is the state of the connection once net/http serves it. It is nil until then.
 	netHTTP *netHTTPConn

@@ -38,8 +38,8 @@ type connSet struct {
 
 	mu      sync.Mutex
 	servers map[settings]*servers
-	// latest is the pair of HTTP servers that got the most recent connection. It keeps running without connections,
-	// while all other pairs are shut down when their last connection has ended.
+	// latest is the pair of http.Servers (see the type servers) that got the most recent connection. It keeps running
+	// even without connections. Every other pair is shut down when its last connection has ended.
 	latest *servers
 	// onLeave holds the functions that Drivers have registered with ConnInfo.OnLeave. They are called when the
 	// connections have to end.
@@ -137,7 +137,8 @@ func (k *connSet) handshakeFailed(n *clientConn, err error) {
 	stdlib().Debug("http: TLS handshake error", zap.Stringer("client", n.RemoteAddr()), zap.Error(err))
 }
 
-// secure performs the TLS handshake. The time limit for the handshake includes the call of Divert.
+// secure performs the TLS handshake. If the listener has a Divert function, secure calls it first; the time limit for
+// the handshake includes this call.
 func (k *connSet) secure(n *clientConn, m *connConfig) (*tls.Conn, error) {
 	until := time.Now().Add(m.handshake)
 	if err := n.SetDeadline(until); err != nil {

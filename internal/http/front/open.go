@@ -149,7 +149,8 @@ func (f *Front) Open(ctx context.Context, address caddy.NetworkAddress, server s
 	return &Opened{c}, nil
 }
 
-// listenersOf returns the connSets of the addresses that Front.Open has opened for a group. The caller must hold f.mu.
+// listenersOf returns the connSets with the connections to the addresses that Front.Open has opened for the servers of
+// a group. The caller must hold f.mu.
 func (f *Front) listenersOf(g *Group) (all []*connSet) {
 	for k := range f.listenerConns {
 		if k.group == g {

@@ -257,7 +257,8 @@ func (c *quicConn) watch(l *limits.Limits) (stop func()) {
 	}
 }
 
-// endIdle closes the connection if no request has been in progress for limit. Otherwise it restarts the timer.
+// endIdle closes the connection if the time without a request in progress has reached limit. Otherwise it restarts the
+// timer.
 func (c *quicConn) endIdle(limit time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

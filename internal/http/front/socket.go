@@ -114,7 +114,7 @@ const (
 	queueInterval, maxQueueWait = time.Millisecond, time.Second
 )
 
-// acceptAll calls take with each accepted connection, until the listener is closed.
+// acceptAll calls the function take with each accepted connection, until the listener is closed.
 func acceptAll(l net.Listener, take func(net.Conn)) {
 	netconn.Accept(l, take, func(err error) {
 		logs.Logger("k8singress").Warn("accepting a connection failed, retrying", zap.Stringer("address", l.Addr()),
