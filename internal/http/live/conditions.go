@@ -84,7 +84,8 @@ func all(matches []valueMatch, find lookup, b *pattern.Budget) bool {
 	return true
 }
 
-// headerOf returns a lookup for the header fields of a request. Like nginx, it joins fields with the same name.
+// headerOf returns a lookup function for the header fields of a request. Like nginx, it joins fields with the same
+// name.
 func headerOf(r *message.Request) lookup {
 	return func(name string) (string, bool) {
 		if strings.EqualFold(name, "Host") {

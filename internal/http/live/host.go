@@ -73,8 +73,8 @@ type host struct {
 	// aliasBy and aliasSince are copied from document.Host: the object that defines the alias, and its creation time.
 	aliasBy    string
 	aliasSince int64
-	// uniform is the result of isUniform after all routes have been added. It is true if ambiguous paths are harmless
-	// on this host.
+	// uniform is true if every path of the host has a route, and all routes accept the same clients. Ambiguous paths
+	// are then harmless. It is set after all routes have been added.
 	uniform bool
 	// all lists all routes, in the order of the live configuration.
 	all []*Route
@@ -119,8 +119,8 @@ var errTooLong = exchange.Fail(http.StatusRequestURITooLong,
 	errors.New("the path is too long for the regular expressions of its host"))
 
 // search returns the first route whose regular expression matches path, or nil. An expression is skipped if the path
-// does not begin with the literal prefix of the expression. This does not use up the time budget b, so the expressions
-// of one namespace do not affect requests for the paths of another namespace.
+// does not begin with the literal prefix of the expression. Skipping does not use up the time budget b, so the
+// expressions of one namespace do not affect requests for the paths of another namespace.
 func search(routes []*Route, path string, r *message.Request, b *pattern.Budget) (*Route, error) {
 	for _, route := range routes {
 		if !pattern.MayBegin(path, route.begin) {

@@ -69,7 +69,7 @@ func (h *host) passthroughCount() int {
 	return 1
 }
 
-// inheritPassthrough moves the open passthrough connections of before, the previous version of the host, to h, even if
+// inheritPassthrough moves the open passthrough connections of the previous version of the host (before) to h, even if
 // the backend has changed. If h is nil or does not use passthrough, it returns the connections instead, and the caller
 // must end them.
 func (h *host) inheritPassthrough(before *host) []endingStreams {

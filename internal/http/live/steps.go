@@ -39,7 +39,7 @@ func newSharedSteps(filters *filter.Shared) *sharedSteps {
 	return &sharedSteps{filters: filters, all: map[string]*sharedStep{}}
 }
 
-// keep stores a handler under its JSON raw, so that other chains can share the handler.
+// keep stores a handler, with its JSON (raw) as the key, so that other chains can share the handler.
 func (s *sharedSteps) keep(of step, raw json.RawMessage) *sharedStep {
 	one := &sharedStep{step: of, source: string(raw)}
 	s.all[one.source] = one
