@@ -89,8 +89,8 @@ type Taken struct {
 	By string
 }
 
-// FirstTaken compares each entry of all with our addresses. It returns the first entry whose address overlaps with one
-// of our addresses, or nil if there is no such entry.
+// FirstTaken compares each element of all with the addresses in ours. It returns the first element whose address
+// overlaps with one of these addresses, or nil if there is no such element.
 func FirstTaken(all []Taken, ours ...caddy.NetworkAddress) *Taken {
 	for i := range all {
 		if slices.ContainsFunc(ours, func(a caddy.NetworkAddress) bool { return Overlap(a, all[i].Address) }) {
