@@ -64,8 +64,8 @@ type secret struct {
 	outdated bool
 	// shown is the certificate in use, or nil if the Secret has never contained a valid one.
 	shown atomic.Pointer[shown]
-	// known is true if SetSecret or SetIssued was called for this Secret, even if it was called because the Secret does
-	// not exist.
+	// known is true once SetSecret or SetIssued was called for this Secret, also if SetSecret was called with the
+	// information that the Secret does not exist.
 	known bool
 	// missing is true if the Secret does not exist.
 	missing bool

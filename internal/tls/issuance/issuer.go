@@ -19,8 +19,8 @@ import (
 type issuer struct {
 	certmagic.Issuer
 	key string
-	// module is Caddy's ACME issuer. It wraps certmagic's ACME issuer, which the field inside contains. Both are nil
-	// for issuers that do not use ACME. inside is also nil if this version of Caddy does not allow access to it.
+	// module is Caddy's ACME issuer, and inside is the certmagic issuer that it wraps. Both are nil for issuers that do
+	// not use ACME. inside is also nil if this version of Caddy does not allow access to it.
 	module    *caddytls.ACMEIssuer
 	inside    *certmagic.ACMEIssuer
 	listening listening

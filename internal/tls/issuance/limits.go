@@ -68,7 +68,7 @@ func limitOf(host string, err error, status int, after, now time.Time) *limit {
 	return &limit{until: earlier(after, now.Add(maxPause)), all: !about(host, p)}
 }
 
-// times matches the end of a rate limit in the error messages of certificate authorities.
+// times matches the time at which a rate limit ends, in the error messages of certificate authorities.
 var times = regexp.MustCompile(`(?i)retry after (\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d) ?(?:Z|UTC)`)
 
 // timeIn returns the time in an error message such as "too many certificates already issued, retry after 2026-01-02

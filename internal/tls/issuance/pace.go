@@ -11,9 +11,9 @@ import (
 // Without this reserve, orders for new names could delay renewals until certificates expire.
 const reservedFor = 5
 
-// pace applies certmagic's rate limit for orders before an order starts. If certmagic itself delayed the order, the
-// order would occupy one of the limited number of concurrent orders meanwhile. begun holds the start times of the
-// latest orders.
+// pace delays orders according to certmagic's rate limit before they start. If certmagic itself delayed an order, the
+// order would count as running in the meantime, so that fewer other orders could run. begun holds the start times of
+// the latest orders.
 type pace struct{ begun []time.Time }
 
 // ready reports whether another order may start now. renewal is true if the order renews a certificate. If the order

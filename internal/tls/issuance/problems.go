@@ -35,7 +35,8 @@ const (
 	maxProblems = 4
 )
 
-// wakeForPending signals Changed when a host has waited so long for its certificate that Problems now reports the host.
+// wakeForPending sends to the channel that Changed returns when a host has waited so long for its certificate that
+// Problems now reports the host.
 func (m *Manager) wakeForPending() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

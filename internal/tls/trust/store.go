@@ -45,8 +45,7 @@ func (s *Store) OnChange(f func(secret ir.Name)) { s.changed = f }
 func (s *Store) Update(d *document.Delta) (added []ir.Name) { return s.book.Update(referencesOf(d)) }
 
 // Authority returns the Authority of a Secret. If the configuration does not refer to the Secret, all verifications
-// with the result fail. They still fail if the configuration refers to the Secret later: call Authority again in this
-// case.
+// with the result fail, even if the configuration refers to the Secret later. In this case, call Authority again.
 func (s *Store) Authority(secret ir.Name) *Authority { return s.book.Get(secret).Authority }
 
 // SetSecret sets the contents of a Secret; present is false if the Secret does not exist. It does nothing if the
