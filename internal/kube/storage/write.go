@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// attempts is the maximum number of attempts to write a Secret that other processes write at the same time.
+	// attempts is how often a write of a Secret is tried if other processes write the same Secret at the same time.
 	attempts = 20
 	// retryTimeout is how long a write is retried while the API server is unavailable. For example, a certificate that
 	// was just issued must not be lost because the API server restarts.
