@@ -310,8 +310,8 @@ func (p *Ports) leavingPorts() map[string]*port {
 	return maps.Clone(p.leaving)
 }
 
-// The method clear makes the addresses of the port with the given name available again, if this port was closed and
-// still has connections.
+// If the port with the given name was closed but still has connections, the method clear makes the addresses of the
+// port available to other listeners.
 func (p *Ports) clear(name string) {
 	p.mu.Lock()
 	gone := p.leaving[name]
