@@ -17,7 +17,7 @@ const MaxResponse = 64 << 10
 var ErrBusy = errors.New("the namespace has reached its limit of connections to authentication services and mirror " +
 	"targets: raise the limit of open files, or start more replicas")
 
-// Call is a request to a service. It is not safe for concurrent use.
+// Call is a request to an external service, such as an authentication service. It is not safe for concurrent use.
 type Call struct {
 	*Service
 
@@ -39,7 +39,7 @@ type Call struct {
 	Body []byte
 }
 
-// Service holds the settings for all calls to a service. It is immutable.
+// Service holds the settings for all calls to an external service. It is immutable.
 type Service struct {
 	// Purpose is a prefix for error messages that says what the service is used for, such as "external authentication".
 	Purpose string

@@ -30,7 +30,7 @@ const (
 	maxResponse          = 1 << 20
 )
 
-// Service holds the settings for all requests to mirrors.
+// Service holds the settings for sending the copies of mirrored requests.
 var Service = &callout.Service{
 	Purpose: "mirror", Connect: connectTime, Read: maxTime, Write: maxTime, Drain: maxResponse, Dispensable: true,
 }

@@ -127,8 +127,8 @@ func (t *table) indexKey(o kinds.Object) string {
 	return ""
 }
 
-// The method same reports whether two versions of an object are equal except for the fields whose changes are ignored
-// (see the method meaning).
+// The method same reports whether two versions of an object are equal except for ignored changes, such as a new
+// resourceVersion.
 func (t *table) same(a, b kinds.Object) bool {
 	return kinds.SameVersion(a, b) || equality.Semantic.DeepEqual(t.meaning(a), t.meaning(b))
 }

@@ -99,7 +99,7 @@ type Path struct {
 	Field string
 }
 
-// Implied is a certificate from an issuer for a host that is not listed in spec.tls.
+// Implied is a certificate that an issuer should provide for a host, although spec.tls does not list the host.
 type Implied struct {
 	Certificate *ir.Certificate
 	// Refusal is the reason why no issuer can issue the certificate, or nil if an issuer can.

@@ -60,7 +60,7 @@ type Options struct {
 // Result is the translation of one Ingress.
 type Result struct {
 	hosts.Contribution
-	// Object is the Ingress. It is the same object as in the Contribution.
+	// Object is the Ingress. It is also in the field Object of the embedded Contribution.
 	Object *networkingv1.Ingress
 	// Ours is false if another controller serves the Ingress. The result then contains only Refs, and a problem if the
 	// class does not exist or if the objects come from a folder of manifests.
