@@ -113,8 +113,8 @@ func (t *Translator) parents(class string) []report.Parent {
 	return list
 }
 
-// settingsVerdict returns the verdict for a ConfigMap, an IngressClass or a Service. If a ConfigMap contains both
-// settings and port definitions, it combines the verdicts for both.
+// settingsVerdict returns the verdict for a ConfigMap, an IngressClass or a Service, or nil if there is no verdict. If
+// a ConfigMap contains both settings and port definitions, it combines the verdicts for both.
 func (t *Translator) settingsVerdict(ref ir.Ref) *report.Verdict {
 	of, ports := t.defaults.verdicts[ref], t.streams.verdicts[ref]
 	if ports == nil {

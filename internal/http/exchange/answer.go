@@ -61,10 +61,9 @@ func (x *Exchange) ChangeResponse(by *message.Changes) {
 	x.changes = append(x.changes, by)
 }
 
-// TakeChanges removes all header changes that filters have registered so far, so that they are not applied twice. It
-// must be called before a Caddy handler runs. head writes the head of the handler's response with the removed changes.
-// When the handler has returned, the caller must call giveBack, which restores the changes that also apply to error
-// responses.
+// TakeChanges must be called before a Caddy handler runs. It removes the header changes that filters have registered so
+// far. The function head writes the head of the handler's response, with these changes applied. When the handler has
+// returned, the caller must call giveBack, which registers again the changes that also apply to error responses.
 func (x *Exchange) TakeChanges() (head func(*message.Response) error, giveBack func()) {
 	forAll, changes, to := x.ForAllResponses, x.changes, x.Writer
 	x.ForAllResponses, x.changes = nil, nil

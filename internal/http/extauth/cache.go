@@ -169,10 +169,11 @@ type Request struct {
 	Again bool
 }
 
-// Fetch returns the cached response for a request. If no response is cached, it calls the authentication service.
-// If a request with the same key is already in flight, Fetch waits for its response, but calls the service itself if
-// this response cannot be used or does not arrive within 5 seconds. If q.Again is true, Fetch returns an error after 5
-// seconds instead, because the request may be waiting for itself. ctx is the context of the client's request.
+// Fetch returns the cached response for a request. If no response is cached, it calls the authentication service. If a
+// request with the same key is already in flight, Fetch waits up to 5 seconds for its response, and calls the service
+// only if this response does not arrive in time or cannot be used. If q.Again is true, Fetch returns an error after 5
+// seconds instead, because the request in flight may itself be waiting for this request. ctx is the context of the
+// client's request.
 func (c *Cache) Fetch(ctx context.Context, q Request, call func() (*Verdict, error)) (*Verdict, error) {
 	s, key, of := q.Service, q.Key, q.Fields
 	c.mu.Lock()
@@ -197,7 +198,7 @@ func (c *Cache) Fetch(ctx context.Context, q Request, call func() (*Verdict, err
 	own := &pendingCall{done: make(chan struct{})}
 	c.pending[key] = own
 	c.mu.Unlock()
-	// Do this even if call panics, because other requests wait for own.done.
+	// Use defer, so that own.done is closed even if call panics: other requests wait for it.
 	defer func() {
 		c.mu.Lock()
 		delete(c.pending, key)
@@ -244,8 +245,8 @@ func (c *Cache) keep(s *Service, key Key, of message.Fields, verdict *Verdict) *
 	return e
 }
 
-// newEntry copies all strings that it stores, because a substring of a response head would keep the whole head in
-// memory.
+// newEntry returns a new cache entry for a response. It copies all strings, because a substring of a response head
+// would keep the whole head in memory.
 func newEntry(s *Service, key Key, of message.Fields, verdict *Verdict) *entry {
 	e := &entry{key: key, verdict: &Verdict{Status: verdict.Status}, bytes: entryBytes}
 	own := func(name, value string, kind message.Kind) message.Field {

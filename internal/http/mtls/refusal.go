@@ -30,7 +30,8 @@ var (
 	Misdirected = page(http.StatusMisdirectedRequest, "", false)
 )
 
-// page returns a response with an error page that looks like nginx's error pages.
+// page returns a response whose body looks like nginx's error pages. If why is not empty, the page contains it as the
+// reason.
 func page(status int, why string, closeConn bool) *Refusal {
 	heading := fmt.Sprintf("%d %s", status, http.StatusText(status))
 	title, line := heading, ""

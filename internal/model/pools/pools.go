@@ -110,7 +110,7 @@ func (*noCopy) Unlock() {}
 // Held reports whether the handle owns a value.
 func (h *Handle[T]) Held() bool { return h.item != nil && !h.ended() }
 
-// Value returns the value. The result must not be used after Release.
+// Value returns the value that the handle owns. The result must not be used after Release.
 func (h *Handle[T]) Value() *T {
 	if Checking {
 		h.mustOwn("was used after its release")

@@ -20,8 +20,9 @@ func (r *reading) errorPages() {
 	}
 }
 
-// errorBackend returns the backend for the first port of the Service that provides error pages. The load balancing
-// annotations of the Ingress do not apply to this backend, only to the backends of its paths.
+// errorBackend returns the backend for the first port of the Service that provides error pages. If the Service or port
+// does not exist, the backend has no endpoints, and the Ingress gets a problem. The load balancing annotations of the
+// Ingress apply only to the backends of its paths, not to this backend.
 func (r *reading) errorBackend(name string) *ir.Backend {
 	ref := ir.Ref{Kind: kinds.Service, Namespace: r.Object.Namespace, Name: name}
 	r.depend(ref)

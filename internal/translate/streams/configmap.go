@@ -58,7 +58,7 @@ func byNumber(a, b string) int {
 }
 
 // entry opens the port that an entry of a ConfigMap defines. It returns a problem if the entry is invalid or conflicts
-// with another port.
+// with another port, otherwise nil.
 func (r *reading) entry(key, value string, protocol ir.Protocol, of ir.Ref) *report.Problem {
 	w, p := readEntry(key, value, protocol)
 	if p != nil {

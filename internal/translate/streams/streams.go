@@ -141,8 +141,8 @@ type wish struct {
 	sendProxy   ir.ProxyVersion
 }
 
-// The method take records an object as the owner of the port in w. If the port already has an owner, or belongs to the
-// controller itself, take returns a problem instead.
+// The method take records an object as the owner of the port in w, and returns nil. If the port already has an owner,
+// or belongs to the controller itself, take returns a problem instead.
 func (r *reading) take(w *wish, of ir.Ref) *report.Problem {
 	for _, p := range r.options.Reserved {
 		if p.Protocol == w.protocol && p.Port == w.port {
@@ -169,8 +169,9 @@ func (r *reading) take(w *wish, of ir.Ref) *report.Problem {
 		snapshot.ElderOfKind(winner, other, " of another namespace"))
 }
 
-// The method open adds the route for a port. If the Service does not exist, it adds a route without endpoints and
-// returns a problem, because the Service may be created later.
+// The method open adds the route for a port. If the Service does not exist, the route has no endpoints, because the
+// Service may be created later. If the settings of the Service keep the port closed, open adds no route. It returns the
+// problem with the port, or nil.
 func (r *reading) open(w *wish, of ir.Ref) *report.Problem {
 	s := r.settings(w.service)
 	if s.Closed {
