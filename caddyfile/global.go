@@ -104,7 +104,7 @@ func (b *draft) check(row *option.Row[draft, *line], l *line) error {
 		return errors.New("takes no block")
 	case grammar == "" && len(l.args) > 0:
 		return fmt.Errorf("takes no argument; found %q", l.args[0])
-	case grammar != "" && len(l.args) == 0 && grammar[0] != '[':
+	case len(l.args) == 0 && needsArgument(grammar):
 		return fmt.Errorf("needs an argument: write %s", usage)
 	case len(l.args) > 1 && !strings.Contains(grammar, "..."):
 		return fmt.Errorf("takes one argument, but has %d: write %s", len(l.args), usage)
@@ -113,6 +113,9 @@ func (b *draft) check(row *option.Row[draft, *line], l *line) error {
 	}
 	return nil
 }
+
+// needsArgument reports whether a grammar requires at least one argument.
+func needsArgument(grammar string) bool { return grammar != "" && grammar[0] != '[' }
 
 // conflicts lists pairs of options that cannot be combined, with advice for the error message.
 var conflicts = []struct{ one, other, remedy string }{

@@ -150,8 +150,8 @@ func strict(properties node) node {
 	return node{"type": "object", "properties": properties, "additionalProperties": false}
 }
 
-// optionType returns the schema of an option with the given grammar: true for an option without arguments, a list for an
-// option with several arguments, and both if the arguments may be omitted.
+// optionType returns the schema of an option with the given grammar: true for an option without arguments, a list for
+// an option with several arguments, and both if the arguments may be omitted.
 func optionType(grammar string) node {
 	switch {
 	case grammar == "":

@@ -138,7 +138,8 @@ func TestRequestHeadAtTheEndpoint(t *testing.T) {
 		"forged": {
 			fields: "x-forwarded-for: 6.6.6.6|X-Forwarded-Host: evil|X-Real-IP: 6.6.6.6|Forwarded: " +
 				"for=6.6.6.6|X-Original-URI: /|Proxy: x|X-Rewrite-URL: /",
-			want: begin + told + "X-Original-Forwarded-For: 6.6.6.6\r\nX-Original-Forwarded-Host: evil\r\n" + loop + end,
+			want: begin + told + "X-Original-Forwarded-For: 6.6.6.6\r\nX-Original-Forwarded-Host: evil\r\n" + loop +
+				end,
 		},
 		"connection names": {
 			fields: "Connection: X-Forwarded-For, Authorization, X-Set-By-Filter|Authorization: x|X-Set-By-Filter: y",
@@ -179,7 +180,8 @@ func TestRequestHeadAtTheEndpoint(t *testing.T) {
 
 // TestLoops checks when a request is detected as looping.
 func TestLoops(t *testing.T) {
-	const eight = "k8singress, k8singress;a=b, k8singress ;a, a,k8singress,,k8singress, k8singress,k8singress, k8singress"
+	const eight = "k8singress, k8singress;a=b, k8singress ;a, a,k8singress,,k8singress, k8singress,k8singress, " +
+		"k8singress"
 	for value, want := range map[string]bool{
 		"": false, "k8singress": false, strings.Repeat("k8singress, ", 7): false, eight: true,
 		strings.Repeat("k8singress, ", 8): true, strings.Repeat("my-k8singress.example, ", 8): false,
