@@ -188,9 +188,9 @@ func (k *connSet) passOn(n *clientConn, conn net.Conn, protocol string, m *connC
 // allow HTTP/1.1.
 const WithoutHTTP1 = "protocols"
 
-// serversFor returns the pair of HTTP servers for a new connection. If no pair with the current limits is running, it
-// starts a new pair. It increments the number of connections of the pair. The caller must call serverConnEnded when the
-// connection has ended.
+// serversFor returns the pair of http.Servers (see the type servers) for a new connection with the current limits. If
+// no such pair is running, it starts a new pair. It increments the number of connections of the pair. The caller must
+// call serverConnEnded when the connection has ended.
 func (k *connSet) serversFor(m *connConfig) *servers {
 	current := *m.limits.under(k.group.Binding())
 	current.Streams = k.group.front.requests.streams(current.Streams)

@@ -75,7 +75,7 @@ type Front struct {
 	sockets  map[string]*socket
 	groups   map[string]*Group
 	bindings map[*caddyhttp.Server]*Binding
-	// live holds the claims of the addresses that Front.Open has opened. listenerConns holds the connSets with the
+	// live maps each address that Front.Open has opened to its claim. listenerConns holds the connSets with the
 	// connections to these addresses. When an address is closed, its connSet stays in listenerConns until its last
 	// connection has ended.
 	live          map[string]*claim

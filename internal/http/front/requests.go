@@ -23,7 +23,7 @@ type requests struct {
 }
 
 func newRequests() *requests {
-	// The first request creates the budget, because the memory limit of the process, from which it is computed, may
+	// The first request creates the budget. The budget is computed from the memory limit of the process, which may
 	// change until then.
 	return &requests{budget: sync.OnceValue(budget.Requests.Budget)}
 }
