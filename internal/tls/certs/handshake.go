@@ -15,8 +15,8 @@ import (
 // GetCertificate returns the certificate for the server name that a client requests. It is the first of these
 // certificates that exists: the certificate for this name, the certificate for the wildcard of its parent domain, the
 // default certificate, a self-signed certificate. As in ingress-nginx, a certificate that does not cover the server
-// name is skipped. If the store has an entry for the name, a wildcard certificate from another namespace is not used
-// for it. GetCertificate takes no lock.
+// name is skipped. If the name itself is in the store, a wildcard certificate from another namespace is not used for
+// it. GetCertificate takes no lock.
 func (s *Store) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if c := s.Find(hello); c != nil {
 		return c, nil
@@ -46,7 +46,7 @@ func (s *Store) Find(hello *tls.ClientHelloInfo) *tls.Certificate {
 }
 
 // mayStandIn reports whether the certificate for a wildcard may be used for a name that has no usable certificate of
-// its own. It returns false if the store has an entry for the name that comes from another namespace than the wildcard.
+// its own. It returns false if the name itself is in the store and comes from another namespace than the wildcard.
 func (s *Store) mayStandIn(wildcard, name string) bool {
 	own, ok := s.hosts.Load(name)
 	if !ok {
@@ -62,8 +62,8 @@ func (s *Store) Own(host string, hello *tls.ClientHelloInfo) *tls.Certificate {
 	return s.find(host, host, hello)
 }
 
-// find returns the certificate of an entry in the store, which is a host or a wildcard. It returns nil if the store has
-// no such entry, or if the certificate does not cover name.
+// find returns the certificate that is stored for the host or wildcard in the parameter entry. It returns nil if there
+// is no such certificate, or if the certificate does not cover name.
 func (s *Store) find(entry, name string, hello *tls.ClientHelloInfo) *tls.Certificate {
 	value, ok := s.hosts.Load(entry)
 	if !ok {
@@ -92,7 +92,7 @@ func choose(hello *tls.ClientHelloInfo, first, second *tls.Certificate) *tls.Cer
 
 func worth(hello *tls.ClientHelloInfo, c *tls.Certificate) (points int) {
 	// Clear the server name, so that SupportsCertificate does not compare it with the certificate. The method goodFor
-	// has already done so, and it accepts common names, which crypto/tls ignores.
+	// has already checked the name. Unlike crypto/tls, it accepts common names.
 	nameless := *hello
 	nameless.ServerName = ""
 	if nameless.SupportsCertificate(c) == nil {

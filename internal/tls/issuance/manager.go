@@ -74,8 +74,8 @@ type Manager struct {
 	swept time.Time
 	ended bool
 	pace  pace
-	// careful is set when a certificate authority has reported a rate limit for the orders of all hosts. Until this
-	// time, only one order is made at a time.
+	// careful is the time until which only one order is made at a time, because a certificate authority has reported a
+	// rate limit for the orders of all hosts.
 	careful time.Time
 	budgets budgets
 }
