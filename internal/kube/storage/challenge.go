@@ -36,9 +36,10 @@ func challengeHost(key string) (string, bool) {
 	return host, isJSON && strings.HasSuffix(folder, "/challenge_tokens/")
 }
 
-// SetWanted sets a function that reports whether a challenge token is expected for a host. A token is also expected
-// while any process holds the lock for obtaining a certificate for the host. The function is called for every unknown
-// challenge and must be fast. The host has the form that certmagic.StorageKeys.Safe returns.
+// SetWanted sets a function that reports whether a challenge token is expected for a host. If so, a token that is not
+// in the cache is requested from the API server. A token is also expected while any process holds the lock for
+// obtaining a certificate for the host. The function is called for every unknown challenge and must be fast. Its
+// argument is the host in the form that certmagic.StorageKeys.Safe returns.
 func (s *Storage) SetWanted(wanted func(host string) bool) { s.lookups.wanted.Store(&wanted) }
 
 // lookups limits how often challenge tokens are requested from the API server.

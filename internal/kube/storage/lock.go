@@ -97,8 +97,8 @@ type locks struct {
 	log     *zap.Logger
 
 	mu sync.Mutex
-	// turns ensures that only one goroutine of this process at a time uses a lock: it holds the lock or waits until
-	// other processes release it. The key is the name of the lock. The channel is closed when this goroutine is done.
+	// turns ensures that at most one goroutine of this process at a time holds a lock, or waits until other processes
+	// release the lock. The key is the name of the lock. The channel is closed when the goroutine is done.
 	turns map[string]chan struct{}
 	held  map[string]*hold
 }
@@ -227,8 +227,8 @@ type claim struct {
 	// lease is the name of the Lease. exists is false if the Lease is not known to exist.
 	lease  string
 	exists bool
-	// identity is the holder identity, which is different for each claim. So a Lease that a request of an earlier claim
-	// has acquired is not mistaken for a Lease of this claim.
+	// identity is the holder identity in the Lease. It is different for each claim, so that a Lease that a request of
+	// an earlier claim has acquired is not mistaken for a Lease of this claim.
 	identity string
 }
 
@@ -246,8 +246,8 @@ func (c *claim) attempt(ctx context.Context) (*hold, time.Duration, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	// If this claim has created the Lease but the response was lost, the Lease already has our identity. It may have
-	// expired since, so it is acquired again like any other Lease.
+	// If the holder is our identity, an earlier request of this claim has created the Lease, but its response was lost.
+	// The Lease may have expired since, so acquire it again like any other Lease.
 	if left := c.leases.remaining(found); left > 0 && holderOf(found) != c.identity {
 		return nil, left, nil
 	}
