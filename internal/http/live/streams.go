@@ -108,7 +108,7 @@ func (e endingStreams) none() bool {
 	return true
 }
 
-// keepStreams moves open streams from before, the previous version of the host, to h. A stream is moved if h has a
+// keepStreams moves open streams from the previous version of the host (before) to h. A stream is moved if h has a
 // route with the same path that accepts the same clients. The other streams are returned, and the caller must end them.
 // h is nil if the host was removed. before is nil if the host is new.
 func (h *host) keepStreams(before *host) []endingStreams {
