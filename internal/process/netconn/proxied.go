@@ -14,9 +14,9 @@ import (
 )
 
 // Proxied is a connection whose peer, such as a load balancer, must first send a PROXY protocol header of version 1 or
-// 2. Its addresses are the addresses in the header. If the header contains no TCP addresses, as in health checks
-// (LOCAL, UNKNOWN), its addresses are the addresses of the connection below. Strip returns that connection, so that the
-// kernel can copy the bytes after the header.
+// 2. RemoteAddr and LocalAddr return the addresses in the header. If the header contains no TCP addresses, as in health
+// checks (LOCAL, UNKNOWN), they return the addresses of the connection below. The function Strip returns the connection
+// below, so that the kernel can copy the bytes after the header.
 //
 // The methods ReadHeader, Read, Write, RemoteAddr and LocalAddr wait for the header. If the header is invalid or does
 // not arrive in time, Read and Write return the error of ReadHeader, and the caller must close the connection.
