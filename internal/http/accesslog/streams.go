@@ -116,7 +116,8 @@ func (s *Session) upstreamName() string {
 	if s.Backend == "" {
 		return ""
 	}
-	// The ID of a UDP backend ends with the protocol; the name always starts with the protocol.
+	// The ID of a UDP backend ends with the protocol, but the name always starts with it. So move the protocol to the
+	// start.
 	return string(s.Protocol) + "-" + strings.ReplaceAll(strings.TrimSuffix(s.Backend, "/"+string(ir.UDP)), "/", "-")
 }
 

@@ -56,7 +56,8 @@ func versionIn(pattern *regexp.Regexp, agent string) []int {
 	}
 	version := make([]int, 0, len(found)-1)
 	for _, text := range found[1:] {
-		// The captured text consists of digits. If the number is too large, Atoi returns the maximum int.
+		// Ignore the error: the captured text consists of digits, and Atoi returns the maximum int if the number is too
+		// large.
 		number, _ := strconv.Atoi(text)
 		version = append(version, number)
 	}

@@ -134,7 +134,8 @@ func (c *Conn) wait() bool {
 	err := c.readIdle()
 	c.state.Store(stateActive)
 	if c.closing.Load() {
-		// Shutdown may have changed the read deadline in the meantime, so the cached deadline may be wrong.
+		// Shutdown may have changed the read deadline in the meantime. So invalidate the cached deadline, which may be
+		// wrong.
 		c.mu.Lock()
 		c.reads.invalidate()
 		c.mu.Unlock()

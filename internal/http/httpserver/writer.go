@@ -235,7 +235,7 @@ func (w *writer) writeLarge(part []byte) error {
 			_, err = w.c.nc.Write(part)
 		}
 		if w.chunked {
-			// The next write sends the end of the chunk.
+			// Put the end of the chunk into the buffer. The next write sends it.
 			w.buffer = append(w.buffer, http1.EndOfChunk...)
 		}
 	}

@@ -126,7 +126,7 @@ func (d *dialer) openAccounted(ctx context.Context, address string, config *tls.
 		return nil, dialFailed{err}
 	}
 	give := sync.OnceFunc(func() { share.Give(1) })
-	// The wrapper is below TLS, because net/http needs to see the TLS connection.
+	// Wrap the TCP connection below TLS, because net/http needs to see the TLS connection itself.
 	conn, err := d.dial(ctx, address, config, func(socket net.Conn) net.Conn { return &accountedConn{socket, give} })
 	if err != nil {
 		give()

@@ -134,7 +134,7 @@ func (r *request) forwardBody(c *conn) error {
 	case b.ended:
 		return nil
 	case b.framing == http1.Sized && int64(len(in)) >= b.left:
-		// The whole body arrived with the head.
+		// The whole body arrived with the head, so write it to the client at once.
 		n := int(b.left)
 		c.at += n
 		return r.write(in[:n])
@@ -144,7 +144,8 @@ func (r *request) forwardBody(c *conn) error {
 	if r.flushes(&c.response) {
 		b.flushes = r.Writer
 	} else if r.settings.BufferResponse {
-		// Another goroutine reads and buffers the response. Its reads can only be interrupted after a call of watch.
+		// Another goroutine reads and buffers the response. Call watch, because reads of that goroutine can only be
+		// interrupted after a call of watch.
 		c.watch()
 	}
 	if err := r.copy(b, c.response.Length); err != nil {

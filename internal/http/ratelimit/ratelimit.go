@@ -58,7 +58,8 @@ type Bursts struct{ PerSecond, PerMinute int }
 // excess is its old excess, and speed is the decrease of the excess per second.
 func after(excess, speed, ms int64) int64 {
 	if ms > lifetime(excess, speed) {
-		// For large values of ms, the multiplication below could overflow.
+		// The client counts as a new client. Return early, because the multiplication below could overflow for large
+		// values of ms.
 		return 0
 	}
 	return max(0, excess-speed*ms/1000+perRequest)

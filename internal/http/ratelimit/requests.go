@@ -104,7 +104,7 @@ func (z *Requests) Take(key Key, bursts Bursts, now time.Duration) bool {
 		return true
 	}
 	// The time of the last request may be later than now, because concurrent requests may lock the shard in a different
-	// order.
+	// order. Treat a negative difference as zero.
 	passed, next := max(0, ms-e.last), e.excess
 	for i, burst := range [...]int{bursts.PerSecond, bursts.PerMinute} {
 		if z.speeds[i] == 0 {

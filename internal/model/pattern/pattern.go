@@ -123,8 +123,8 @@ func (c *patterns) keep(text string, p *Pattern) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.all[text] == pointer {
-			// The cache entry still belongs to the pattern that was freed: no newer pattern with the same text has
-			// replaced it.
+			// The cache entry belongs to the pattern that was freed, and not to a newer pattern with the same text. So
+			// delete the entry.
 			delete(c.all, text)
 		}
 	}, text)
