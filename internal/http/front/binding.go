@@ -72,7 +72,7 @@ type Binding struct {
 
 	front *Front
 	tls   *tls.Config
-	// limits are the current limits for requests that net/http or http3 has read.
+	// limits are the limits (timeouts and maximum sizes) for requests that net/http or http3 has read.
 	limits currentLimits
 	// group contains the server and the servers with the same name in other configurations. It is nil until the server
 	// starts. open is the number of open listeners of the server. left is true once the server has been removed from
@@ -203,7 +203,7 @@ func (s *Binding) stop(ctx context.Context) error {
 // connConfig holds the settings for the connections of one listener.
 type connConfig struct {
 	of *Binding
-	// limits are the current limits for the connections of the listener.
+	// limits are the limits (timeouts and maximum sizes) for the connections of the listener.
 	limits currentLimits
 	http1  bool
 	secure bool

@@ -63,7 +63,7 @@ func (c *claim) attach(g *Group, k *connSet, m *connConfig) {
 func (c *claim) serve(conn net.Conn) {
 	m := c.config.Load()
 	if tcp, ok := conn.(*net.TCPConn); ok && m.alive != c.socket.alive {
-		// SetKeepAliveConfig fails only if the connection has ended.
+		// Ignore the error: SetKeepAliveConfig fails only if the connection has ended.
 		_ = tcp.SetKeepAliveConfig(m.alive)
 	}
 	c.conns.begin(conn, m)

@@ -72,7 +72,7 @@ func (k *connSet) expect() {
 	k.pending.Add(1)
 }
 
-// unexpect undoes the method expect, for a connection that this connSet does not serve after all.
+// unexpect undoes a call of expect, for a connection that this connSet does not serve after all.
 func (k *connSet) unexpect() {
 	k.pending.Add(-1)
 	k.conns.Add(-1)

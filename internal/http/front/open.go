@@ -39,7 +39,7 @@ func (o *Opened) Ended() bool {
 // Close closes the address. Requests in progress are finished, and clients are asked to close their connections. Close
 // may be called more than once, and does not block.
 func (o *Opened) Close() {
-	// Closing a claim always succeeds.
+	// Ignore the error: closing a claim always succeeds.
 	_ = o.claim.Close()
 }
 

@@ -279,7 +279,7 @@ func (c *quicConn) endIdle(limit time.Duration) {
 // goAway sends GOAWAY, so that the client opens another connection for its next request. This connection ends after its
 // last request, or when quicSocket.cut is called.
 func (c *quicConn) goAway() {
-	// Shutdown only fails if the connections were cut off first.
+	// Ignore the error: Shutdown only fails if its context is canceled, because all connections must end.
 	c.away.Do(func() { panics.Go("front/quic leave", func() { _ = c.server.Shutdown(c.socket.over) }) })
 }
 
@@ -372,7 +372,8 @@ func (c *quicClaim) ReadFrom([]byte) (int, net.Addr, error) {
 
 func (c *quicClaim) WriteTo(b []byte, _ net.Addr) (int, error) { return len(b), nil }
 
-// Close is called when no configuration uses the address any longer.
+// Close closes the socket, after its connections have ended. Caddy calls it when no configuration uses the address any
+// longer.
 func (c *quicClaim) Close() error {
 	c.once.Do(func() {
 		close(c.done)

@@ -188,7 +188,7 @@ func (s *server) refuseWaiting() {
 
 // shutdown starts a graceful shutdown of the server. It may be called more than once, and does not block.
 func (s *server) shutdown(ctx context.Context) {
-	// Shutdown only returns the error of its context, which is never canceled.
+	// Ignore the error: Shutdown only fails if its context is canceled, and ctx is never canceled.
 	s.ending.Do(func() { panics.Go("front/shutdown", func() { _ = s.Shutdown(ctx) }) })
 }
 
