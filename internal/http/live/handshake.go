@@ -43,7 +43,7 @@ func newHandshakes(g *ir.Global) *handshakes {
 type Host = host
 
 var (
-	// unknown is used for server names without a virtual host. The global TLS settings apply to it.
+	// unknown is used for server names without a virtual host. The global TLS settings apply to such names.
 	unknown = new(host)
 	// uncovered is used for server names that do not match the host name of any listener of the port.
 	uncovered = new(host)

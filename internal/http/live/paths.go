@@ -70,7 +70,8 @@ func (r *Route) admitsAll(path string, other *Route) bool {
 // same key. The key is empty if the route accepts all clients.
 func (r *Route) guardKey() string {
 	if r.refused() != nil {
-		// Caddy rejected a handler of this route, which may have restricted access to the route.
+		// Caddy rejected a handler of this route. The handler may have restricted access, so treat the route as
+		// restricted.
 		return "refused"
 	}
 	return strings.Trim(r.accessKey(), ",")

@@ -148,7 +148,7 @@ func (t *Table) retryRefused(g *group, hosts map[string]*document.Host) {
 			for d := range r.route.destinations {
 				if c := d.chain; t.chains[c.id] == c && c.refused != nil && !tried[c] {
 					tried[c] = true
-					// If it fails again, provisionAgain stores the error in the chain, so ignore the error here.
+					// Ignore the error: if provisioning fails again, provisionAgain stores the error in the chain.
 					_, _ = c.provisionAgain(t.ctx)
 				}
 			}
