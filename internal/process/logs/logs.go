@@ -1,5 +1,5 @@
-// Package logs provides loggers for code that continues to run when Caddy loads a new configuration, such as the engine
-// and the sockets.
+// Package logs provides loggers for code that continues to run when Caddy loads a new configuration, such as the code
+// that watches Kubernetes and the code that owns the sockets.
 //
 // A custom log of Caddy (log NAME { include k8singress }) belongs to one configuration. A logger from caddy.Log()
 // writes only to the default log, so custom logs do not get its messages. A logger from caddy.Context.Logger writes to
