@@ -99,7 +99,7 @@ func newSetup(ctx caddy.Context, o Options, m *Manager) (*setup, error) {
 		newHostsPerDay: o.NewHostsPerDay, addresses: o.Addresses, resolver: resolverOf(o.Resolvers),
 	}
 	s.cache = certmagic.NewCache(certmagic.CacheOptions{
-		// certmagic requires this function, although the cache stays empty.
+		// certmagic requires this function, although the cache of certificates stays empty.
 		GetConfigForCert:   func(certmagic.Certificate) (*certmagic.Config, error) { return s.config, nil },
 		RenewCheckInterval: renewCheck, Logger: zap.NewNop(),
 	})

@@ -46,7 +46,7 @@ func ofHost(user string, h *document.Host) (all []reference) {
 		})
 	}
 	for _, r := range h.Routes {
-		// All backends of a route have the same TLS settings.
+		// All backends of a route have the same TLS settings, so use the settings of the first backend.
 		t := r.First().TLS
 		if t == nil || t.Secret.IsZero() {
 			continue

@@ -74,7 +74,7 @@ func (c *Contents) verifyServer(chain []*x509.Certificate, name string, depth in
 			tlssecret.Quote(name))
 	}
 	if len(chain[0].DNSNames) == 0 && slices.ContainsFunc(slices.Concat(chain[1:], c.authorities), constrained) {
-		// crypto/x509 checks name constraints only for DNS names, not for common names.
+		// Reject the certificate, because crypto/x509 checks name constraints only for DNS names, not for common names.
 		return errors.New(
 			"the certificate of the endpoint has a common name only, and its issuers are limited to certain names")
 	}
