@@ -156,7 +156,7 @@ func (c *leaseCache) wake(name string) {
 	}
 }
 
-// expired returns the Leases that have not changed for their duration plus the given time, including Leases without a
+// expired returns the Leases that have not changed for their duration plus the time after. It includes Leases without a
 // holder.
 func (c *leaseCache) expired(after time.Duration) []*coordinationv1.Lease {
 	c.mu.Lock()
