@@ -76,7 +76,7 @@ type account struct {
 	traffic udp.Traffic
 }
 
-// The function enter counts a connection as open until leave is called. If the number of open connections has reached
+// a.enter(limit) counts a connection as open until leave is called. If the number of open connections has reached
 // limit, it returns false and does not count the connection. A limit of zero means no limit.
 func (a *account) enter(limit int) bool {
 	if n := a.active.Add(1); limit > 0 && n > int64(limit) {
@@ -111,9 +111,8 @@ type accounts struct {
 	all    map[string]*account
 }
 
-// The function use returns the account of a port, which holds its metrics. name is the name of the port, such as
-// "tcp/5432". The account is created if it does not exist. The caller must call release when the port no longer needs
-// the account.
+// a.use(name) returns the account of the port with this name, such as "tcp/5432". The account holds the metrics of the
+// port, and is created if it does not exist. The caller must call release when the port no longer needs the account.
 func (a *accounts) use(name string) *account {
 	a.mu.Lock()
 	defer a.mu.Unlock()

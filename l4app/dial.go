@@ -70,7 +70,7 @@ func (a *attempt) dial(ctx context.Context) (net.Conn, balancer.Choice, error) {
 	return nil, balancer.Choice{}, err
 }
 
-// The function try connects to one endpoint. It reports only the connect time to the balancer as the latency of the
+// a.try(ctx, choice) connects to one endpoint. It reports only the connect time to the balancer as the latency of the
 // endpoint, because the client determines how long the whole connection lasts.
 func (a *attempt) try(ctx context.Context, choice balancer.Choice) (net.Conn, error) {
 	begin := time.Now()

@@ -73,8 +73,8 @@ type conditions struct {
 	watch  watch
 }
 
-// The function now returns the conditions for a new connection: the current policy and the watch for connections with
-// this policy.
+// p.now() returns the conditions for a new connection: the current policy and the watch for connections with this
+// policy.
 func (p *Passage) now() *conditions {
 	policy, newest := p.policy(), p.newest.Load()
 	if newest == nil || newest.policy != policy {

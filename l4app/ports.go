@@ -68,7 +68,7 @@ type Ports struct {
 	// running tracks the goroutines that wait until the last connection of a closed port, or of a replaced handler
 	// chain, has ended.
 	running panics.Group
-	// closing is closed to close all remaining connections immediately.
+	// closing is a channel that is closed to end all remaining connections immediately.
 	closing chan struct{}
 }
 

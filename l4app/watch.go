@@ -23,8 +23,7 @@ const (
 type watch struct {
 	// idle is the time without traffic after which a connection is closed.
 	idle time.Duration
-	// drain returns the drain time: how long a connection may continue after its endpoint was removed, even if it is
-	// idle.
+	// drain returns the drain time: how long an idle connection may continue after its endpoint was removed.
 	drain   func() time.Duration
 	account *account
 
