@@ -135,8 +135,8 @@ func newResponseHeaders(g *ir.Global, o *Options) *responseHeaders {
 	return a
 }
 
-// The result of Always contains the header changes that apply to every response. It is stored in
-// Exchange.ForAllResponses. secure must be true if the request used TLS.
+// Always is called to set Exchange.ForAllResponses: it returns the header changes that apply to every response. secure
+// must be true if the request used TLS.
 func (t *Table) Always(secure bool) exchange.Changes {
 	if secure {
 		return t.global.responseHeaders.Load().secure
