@@ -256,7 +256,7 @@ func (s *Binding) connConfig(at net.Addr, secure bool, protocols []string, port 
 // the limits in the ConfigMap take precedence. They are computed once for each change of the ConfigMap.
 type currentLimits struct {
 	configured limits.Limits
-	// result caches the limits that the method under computes. It is nil until the first call of that method.
+	// result caches the limits that l.under(s) computes. It is nil until the first call of that method.
 	result atomic.Pointer[adjustedLimits]
 }
 
@@ -267,8 +267,8 @@ type adjustedLimits struct {
 	limits.Limits
 }
 
-// The method under returns the effective limits for connections of the server s: each limit in the ConfigMap takes
-// precedence over the same limit in the server's configuration. The caller must not modify the result.
+// l.under(s) returns the effective limits for connections of the server s: each limit in the ConfigMap takes precedence
+// over the same limit in the server's configuration. The caller must not modify the result.
 func (l *currentLimits) under(s *Binding) *limits.Limits {
 	if s.ClientLimits == nil {
 		return &l.configured

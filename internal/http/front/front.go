@@ -155,8 +155,8 @@ func (f *Front) owner(ctx context.Context, address caddy.NetworkAddress) (*Bindi
 	return owner, nil
 }
 
-// The method claim registers c with the listening socket for its address. It opens the socket if the socket is not open
-// yet.
+// f.claim(ctx, c, config) registers c with the listening socket for its address. It opens the socket if the socket is
+// not open yet.
 func (f *Front) claim(ctx context.Context, c *claim, config net.ListenConfig) error {
 	key := c.address.String()
 	for {

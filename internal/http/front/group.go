@@ -64,7 +64,7 @@ func (g *Group) choose() {
 	}
 }
 
-// The method opened returns the claims of the addresses that Front.Open has opened for the servers of the group.
+// g.opened() returns the claims of the addresses that Front.Open has opened for the servers of the group.
 func (g *Group) opened() (opened []*claim) {
 	for _, c := range g.front.live {
 		if c.group == g {
