@@ -25,8 +25,8 @@ type candidate struct {
 	count int64
 }
 
-// The method before reports whether connection a should be ended before connection b. Busy connections are ended last.
-// Among the other connections, a connection of the client with more connections is ended first.
+// a.before(b) reports whether connection a should be ended before connection b. Busy connections are ended last. Among
+// the other connections, a connection of the client with more connections is ended first.
 func (a *candidate) before(b *candidate) bool {
 	switch {
 	case b.place == nil:
@@ -89,8 +89,8 @@ func (l *Limiter) choose(share *budget.Share, silent time.Duration) (chosen cand
 	return chosen
 }
 
-// The method candidate returns the values by which the connection is compared with others. ok is false if the
-// connection must not be ended. The caller must hold the limiter's lock.
+// p.candidate() returns the values by which the connection is compared with others. ok is false if the connection must
+// not be ended. The caller must hold the limiter's lock.
 func (p *Place) candidate() (c candidate, ok bool) {
 	if p.occupant == nil || p.ending {
 		return c, false
