@@ -64,9 +64,8 @@ func (s *Store) bad() iter.Seq[*secret] {
 	}
 }
 
-// The method current returns whether the certificate in use is valid now, has expired or is not valid yet. If the
-// Secret no longer contains this certificate, it returns Valid, because the Secret is then reported as missing or
-// invalid anyway.
+// s.current(now) returns whether the certificate in use is valid now, has expired or is not valid yet. If the Secret no
+// longer contains this certificate, it returns Valid, because the Secret is then reported as missing or invalid anyway.
 func (s *secret) current(now time.Time) tlssecret.Validity {
 	if s.outdated {
 		return tlssecret.Valid

@@ -114,7 +114,7 @@ func (s *Store) forgetUnused() {
 	})
 }
 
-// The method use replaces the entry of a host in s.hosts. The replacement is atomic: each handshake finds either the
+// s.use(name, c) replaces the entry of a host in s.hosts. The replacement is atomic: each handshake finds either the
 // old or the new entry.
 func (s *Store) use(name string, c *ir.Certificate) {
 	entry := &host{secret: s.named(sourceOf(name, c)), origin: c.Origin}

@@ -39,9 +39,9 @@ type failure struct {
 	Limits map[string]time.Time `json:"limits,omitempty"`
 }
 
-// The method under returns the part of the failure f that still applies. mark identifies the issuers that are
-// configured now. If these issuers have caused the failure, all of f applies. Otherwise only Limits applies, because
-// each rate limit belongs to a single issuer.
+// f.under(mark) returns the part of the failure f that still applies. mark identifies the issuers that are configured
+// now. If these issuers have caused the failure, all of f applies. Otherwise only Limits applies, because each rate
+// limit belongs to a single issuer.
 func (f *failure) under(mark string) *failure {
 	if f.Issuers == mark {
 		return f

@@ -83,8 +83,8 @@ func timeIn(detail string) time.Time {
 	return at
 }
 
-// The function about reports whether an ACME error concerns only this host or its parent domains. Orders for other
-// hosts may then continue. Otherwise the owner of one host could stop the orders for all other hosts.
+// about(host, p) reports whether the ACME error p concerns only this host or its parent domains. Orders for other hosts
+// may then continue. Otherwise the owner of one host could stop the orders for all other hosts.
 func about(host string, p acme.Problem) bool {
 	if len(p.Subproblems) > 0 {
 		return true

@@ -89,9 +89,10 @@ func ofPort(name string, p *document.Port) (all []reference) {
 	return all
 }
 
-// The function at sets the fields Origin, Field and User of a reference from the TCP port p, and returns the reference.
-// If a Service defines the port, Field is the annotation of the Service. If a ConfigMap defines the port, Field is the
-// key in the ConfigMap, and User also contains the annotation of the Service that refers to the Secret.
+// at(r, p, name, annotation) sets the fields Origin, Field and User of the reference r from the TCP port p, and returns
+// the reference. If a Service defines the port, Field is the annotation of the Service. If a ConfigMap defines the
+// port, Field is the key in the ConfigMap, and User also contains the annotation of the Service that refers to the
+// Secret.
 func at(r reference, p *document.Port, name, annotation string) reference {
 	r.Origin, r.User = p.Origin, "port "+name
 	if p.OfService() {

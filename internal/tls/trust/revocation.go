@@ -77,8 +77,8 @@ func readRevocation(der []byte, authorities []*x509.Certificate) (*revocations, 
 	return r, nil
 }
 
-// The method of reports whether the certificate issuer has issued the revocation list: the names match, and the
-// signature of the list is valid.
+// r.of(issuer) reports whether the given certificate has issued the revocation list: the names match, and the signature
+// of the list is valid.
 func (r *revocations) of(issuer *x509.Certificate) bool {
 	if !bytes.Equal(r.list.RawIssuer, issuer.RawSubject) {
 		return false
@@ -123,7 +123,7 @@ func (c *Contents) checkLists(cert, issuer *x509.Certificate, now time.Time, unt
 	return result
 }
 
-// The method at returns an error if the revocation list is not valid at the time now.
+// r.at(now) returns an error if the revocation list is not valid at the time now.
 func (r *revocations) at(now time.Time) error {
 	switch {
 	case now.Before(r.list.ThisUpdate):
