@@ -137,8 +137,8 @@ func exactly(o metav1.Object) metav1.DeleteOptions {
 	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
 }
 
-// The method with returns a copy of the Secret current in which the field p.field contains the given value. If current
-// is nil, it returns a new Secret with this value.
+// p.with(current, value) returns a copy of the Secret current in which the field p.field contains the given value. If
+// current is nil, it returns a new Secret with this value.
 func (p place) with(current *corev1.Secret, value []byte) (*corev1.Secret, error) {
 	next := p.empty()
 	if current != nil {
