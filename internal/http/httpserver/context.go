@@ -86,6 +86,8 @@ func (x *requestContext) watch() {
 	}
 	over := make(chan struct{})
 	x.watched = over
+	// The deadline of the last read would end the watch early. unwatch invalidates the cached deadline.
+	_ = c.lowerTCP.SetReadDeadline(time.Time{})
 	panics.Go("httpserver/watch", func() {
 		defer close(over)
 		gone := false

@@ -81,21 +81,6 @@ func TestSpliceTimeout(t *testing.T) {
 	}
 }
 
-// TestLimitAboveTheLength checks that a source may end before the limit of its io.LimitedReader, and that this limit
-// may exceed the Content-Length.
-func TestLimitAboveTheLength(t *testing.T) {
-	const size = 1000
-	s := serve(t, func(w message.Writer, _ *message.Request) {
-		_ = w.Head(&message.Response{Status: 200, Length: size})
-		if n, err := w.ReadFrom(io.LimitReader(strings.NewReader(strings.Repeat("x", size)), 1<<20)); err != nil {
-			t.Errorf("the copy ends after %d bytes: %v", n, err)
-		}
-	}, nil)
-	if got, want := exchange(t, s.address, last("/")), strings.Repeat("x", size); !strings.HasSuffix(got, want) {
-		t.Errorf("got %d bytes", len(got))
-	}
-}
-
 func TestKeepAliveRequests(t *testing.T) {
 	options := patient()
 	options.Requests = 2

@@ -232,6 +232,8 @@ func (w *writer) writeLarge(part []byte) error {
 		w.buffer = w.buffer[:0]
 	} else {
 		if err = w.Flush(); err == nil {
+			// Flush extends the deadline only if the buffer has data.
+			w.c.writes.extend(w.c.limits.Send)
 			_, err = w.c.nc.Write(part)
 		}
 		if w.chunked {

@@ -1,0 +1,73 @@
+package httpserver_test
+
+import (
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
+)
+
+// TestSlowReaderOfAWrappedConnection checks that the write timeout applies to each part of a long body, and not to the
+// whole body, on connections with TLS and other wrappers.
+func TestSlowReaderOfAWrappedConnection(t *testing.T) {
+	const parts, size = 12, 64 << 10
+	failed := make(chan error, 1)
+	options := patient()
+	options.Send = 100 * time.Millisecond
+	s := serve(t, func(w message.Writer, _ *message.Request) {
+		_ = w.Head(&message.Response{Status: 200, Length: parts * size})
+		for range parts {
+			<-time.After(50 * time.Millisecond)
+			if _, err := w.Write(make([]byte, size)); err != nil {
+				failed <- err
+				return
+			}
+		}
+		failed <- nil
+	}, func(h *host) { h.limits = options })
+	address := accept(t, func(nc net.Conn) { s.Serve(&wrapped{nc}, connOf(nc)) })
+	c := dial(t, address)
+	c.send(last("/"))
+	go func() { _, _ = io.Copy(io.Discard, c.reader) }()
+	if err := fixture.Receive(t, "the end of the body", failed); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWatchOutlastsReadDeadline checks that the end of a client is noticed long after the last read of the connection.
+func TestWatchOutlastsReadDeadline(t *testing.T) {
+	entered, gone := make(chan struct{}), make(chan struct{})
+	options := patient()
+	options.Head, options.Read = 100*time.Millisecond, 100*time.Millisecond
+	s := serve(t, func(_ message.Writer, r *message.Request) {
+		done := r.Context().Done()
+		close(entered)
+		<-done
+		close(gone)
+	}, func(h *host) { h.limits = options })
+	c := dial(t, s.address)
+	c.send(get("/"))
+	<-entered
+	<-time.After(3 * options.Head)
+	_ = c.Close()
+	fixture.Receive(t, "the end of the client", gone)
+}
+
+// TestLimitAboveTheLength checks that a source may end before the limit of its io.LimitedReader, and that this limit
+// may exceed the Content-Length.
+func TestLimitAboveTheLength(t *testing.T) {
+	const size = 1000
+	s := serve(t, func(w message.Writer, _ *message.Request) {
+		_ = w.Head(&message.Response{Status: 200, Length: size})
+		if n, err := w.ReadFrom(io.LimitReader(strings.NewReader(strings.Repeat("x", size)), 1<<20)); err != nil {
+			t.Errorf("the copy ends after %d bytes: %v", n, err)
+		}
+	}, nil)
+	if got, want := exchange(t, s.address, last("/")), strings.Repeat("x", size); !strings.HasSuffix(got, want) {
+		t.Errorf("got %d bytes", len(got))
+	}
+}
