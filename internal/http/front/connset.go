@@ -180,6 +180,11 @@ func (k *connSet) passOn(n *clientConn, conn net.Conn, protocol string, m *connC
 		k.group.front.handedOver(WithoutHTTP1)
 		drive = serveByNetHTTP
 	}
+	if drive == nil {
+		// The handshake was all that the client wanted: with acme-tls/1, a certificate authority validates a challenge.
+		_ = conn.Close()
+		return
+	}
 	n.handed = true
 	panics.Guard("front/connection", func() { k.drive(drive, n, conn, m) }, func() { _ = conn.Close() })
 }

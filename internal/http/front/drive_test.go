@@ -5,12 +5,14 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/k8singress/k8singress/internal/http/front"
+	"github.com/k8singress/k8singress/internal/process/panics"
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
@@ -84,6 +86,16 @@ func TestDrive(t *testing.T) {
 	c := over("h2", "http/1.1")
 	if _, err := c.ReadByte(); err != nil || c.Conn.(*tls.Conn).ConnectionState().NegotiatedProtocol != "h2" {
 		t.Error("there is no HTTP/2", err)
+	}
+	// A certificate authority that validates a challenge only wants the handshake.
+	before := panics.Counts()
+	challenge := over("acme-tls/1", "other")
+	challenge.ends(t)
+	if got := challenge.Conn.(*tls.Conn).ConnectionState().NegotiatedProtocol; got != "acme-tls/1" {
+		t.Errorf("the protocol is %q", got)
+	}
+	if now := panics.Counts(); !maps.Equal(now, before) {
+		t.Errorf("panics: %v, before %v", now, before)
 	}
 	if err := caddy.Stop(); err != nil {
 		t.Fatal(err)

@@ -10,10 +10,10 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// Driver serves the connections of one ALPN protocol. It serves a connection until the connection ends, and closes it.
-// conn is a *tls.Conn whose handshake is complete, or a connection without TLS, which is a *net.TCPConn unless it is
-// wrapped. No byte of an HTTP request has been read from conn. Each connection has its own goroutine, which calls the
-// Driver.
+// Driver serves the connections of one ALPN protocol. It either serves a connection until the connection ends, and
+// closes it, or returns after ConnInfo.HandOver. Before it waits for a request, it must call ConnInfo.OnLeave. conn is
+// a *tls.Conn whose handshake is complete, or a connection without TLS, which is a *net.TCPConn unless it is wrapped.
+// No byte of an HTTP request has been read from conn. Each connection has its own goroutine, which calls the Driver.
 type Driver func(conn net.Conn, info *ConnInfo)
 
 // The ALPN names of the protocols that have a Driver. A connection without ALPN uses HTTP/1.1.
@@ -33,6 +33,9 @@ type ConnInfo struct {
 	config     *connConfig
 	client     *clientConn
 	handedOver bool
+	// serving is true once the Driver has called OnLeave. Until then, the connection counts as pending in conns, so
+	// that the servers of net/http, which the Driver may need, keep running.
+	serving bool
 }
 
 // Limits returns the current limits for the connection: the limits of the Caddy server that accepted it, as changed by
@@ -72,6 +75,10 @@ func (i *ConnInfo) OnLeave(do func()) {
 		i.conns.onLeave[i] = do
 	}
 	i.conns.mu.Unlock()
+	if !i.serving {
+		i.serving = true
+		i.conns.pending.Add(-1)
+	}
 	if leaving {
 		do()
 	}
@@ -87,9 +94,12 @@ func (i *ConnInfo) Occupy(o connlimit.Occupant) { i.client.place.Occupy(o) }
 // its requests look as if they came without TLS. Without TLS, the client may use HTTP/2 on the connection. HandOver may
 // be called only once.
 func (i *ConnInfo) HandOver(conn net.Conn) {
+	if i.serving {
+		i.serving = false
+		i.conns.pending.Add(1)
+	}
 	s := i.conns.serversFor(i.config)
 	i.handedOver = true
-	i.conns.pending.Add(1)
 	if clientConnOf(conn) == nil {
 		conn = &clientConn{Conn: conn, place: i.client.place}
 	}
@@ -108,9 +118,11 @@ func (k *connSet) drive(drive Driver, n *clientConn, conn net.Conn, m *connConfi
 	}
 	info := &ConnInfo{conns: k, config: m, client: n}
 	n.place.Occupy(nil)
-	k.pending.Add(-1)
 	defer func() {
 		if !info.handedOver {
+			if !info.serving {
+				k.pending.Add(-1)
+			}
 			k.connEnded(n.place)
 		}
 		k.mu.Lock()

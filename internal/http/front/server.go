@@ -29,7 +29,8 @@ type settings struct {
 }
 
 // settingsOf returns the settings of an http.Server for connections with the given limits. The limits that apply per
-// request are left out, because they do not need another http.Server. http1 allows HTTP/1.1.
+// request are left out, because they do not need another http.Server; each new one must be added here. http1 allows
+// HTTP/1.1.
 func settingsOf(l limits.Limits, http1 bool) settings {
 	l.Body, l.Requests, l.Names = 0, 0, message.PlainNames
 	return settings{l, http1}
