@@ -41,8 +41,6 @@ var exchanges = pools.NewStructs[exchange.Exchange]("k8singress: exchange")
 // server, which sends the error response.
 func (a *answerer) answer(w message.Writer, r *message.Request, added *message.Changes) (outcome live.Outcome,
 	err error) {
-	requests.begun.Add(1)
-	defer requests.ended.Add(1)
 	began := time.Now()
 	owned := exchanges.Get()
 	x := owned.Value()
@@ -58,7 +56,7 @@ func (a *answerer) answer(w message.Writer, r *message.Request, added *message.C
 	case outcome == live.Probe:
 		err = serveProbe(a.table, x)
 	case outcome == live.NoHost && !a.passesOn:
-		err = exchange.Fail(http.StatusNotFound, errNoHost)
+		err = errNoHost
 	}
 	if err != nil {
 		a.fail(x, outcome, err)

@@ -96,6 +96,8 @@ func (d *direct) serve(w message.Writer, r *message.Request) {
 		byCaddy(d.server, w, r)
 		return
 	}
+	requests.begun.Add(1)
+	defer requests.ended.Add(1)
 	added := d.altSvc
 	if !ofServer || r.TLS() == nil || r.Major > 2 {
 		added = nil

@@ -44,6 +44,11 @@ type driven struct {
 	*httpserver.Conn
 }
 
+var (
+	_ httpserver.Host    = (*driven)(nil) // The method Limits is ConnInfo's.
+	_ connlimit.Occupant = (*driven)(nil)
+)
+
 // Handle implements httpserver.Host.
 func (d *driven) Handle(w message.Writer, r *message.Request) {
 	if !d.Answer(w, r) {

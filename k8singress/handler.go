@@ -60,6 +60,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	requests.begun.Add(1)
+	defer requests.ended.Add(1)
 	writer := message.NewHTTPWriter(w, r)
 	request := &message.Request{Names: limits.NamesOf(&h.table.Global().Connections)}
 	defer h.limitPause(r, request)()

@@ -17,7 +17,7 @@ import (
 const retryAfter = "1"
 
 var (
-	errNoHost    = errors.New("no Ingress has this host")
+	errNoHost    = exchange.Fail(http.StatusNotFound, errors.New("no Ingress has this host"))
 	errNoPath    = errors.New("the request line has no path")
 	errHost      = errors.New("the host is neither a host name nor an IP address")
 	errPath      = errors.New("the path contains a NUL, or the request target contains a space")

@@ -1,6 +1,9 @@
 package message
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // maxNominated is the maximum number of field names that a message may list in its Connection fields. It is limited so
 // that a message cannot cause much work.
@@ -11,6 +14,15 @@ const maxNominated = 32
 // the body, or fields with which a trusted proxy describes the client. RemoveNominated returns false, and removes
 // nothing, if the Connection fields list too many names.
 func (f *Fields) RemoveNominated(spare func(Kind) bool) bool {
+	if !slices.ContainsFunc(*f, func(field Field) bool { return field.Kind == Connection }) {
+		return true
+	}
+	return f.removeNominated(spare)
+}
+
+// removeNominated is RemoveNominated for a message with a Connection field. It is a function of its own, because other
+// messages need no memory for the names.
+func (f *Fields) removeNominated(spare func(Kind) bool) bool {
 	var names [maxNominated]Field
 	nominated := names[:0]
 	for i := range *f {

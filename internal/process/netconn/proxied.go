@@ -98,7 +98,9 @@ func (p *Proxied) readHeader() error {
 	} else if err != nil {
 		return err
 	}
-	p.ahead, _ = reader.Peek(reader.Buffered()) // Peek only fails if it has to read.
+	if n := reader.Buffered(); n > 0 {
+		p.ahead, _ = reader.Peek(n) // Peek only fails if it has to read.
+	}
 	return p.SetReadDeadline(time.Time{})
 }
 
