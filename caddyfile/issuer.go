@@ -50,6 +50,6 @@ func noIssuer(name string) error {
 		names = append(names, module.ID.Name())
 	}
 	slices.Sort(names)
-	return fmt.Errorf("this Caddy has no issuer %q: use one of %s, or a Caddy with its plugin", name,
-		strings.Join(names, ", "))
+	return fmt.Errorf("this Caddy binary does not contain the issuer %q: use one of %s, or a Caddy binary with the "+
+		"plugin of the issuer", name, strings.Join(names, ", "))
 }

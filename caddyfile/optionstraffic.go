@@ -137,15 +137,16 @@ var trafficOptions = option.Table[draft, *line]{
 	},
 	{
 		Name: "via", Values: "[answers | endpoints]...", Parse: setVia,
-		Doc: "Adds a `Via` header: with `answers` to responses, which shows clients that the response came through " +
-			"a proxy, and with `endpoints` to requests to endpoints and to services such as `auth-url`. Both words " +
-			"can be given. Without a word, the option has the same meaning as `via answers`. RFC 9110, section " +
-			"7.6.3, requires gateways to send `Via` with requests. It is disabled by default, as in ingress-nginx, " +
-			"because some servers do not compress responses to requests with this header: nginx unless " +
-			"`gzip_proxied` allows it, and IIS unless `noCompressionForProxies` is false. Loops are detected by the " +
-			"header `CDN-Loop` (RFC 8586), which requests to endpoints always have.",
+		Doc: "Adds a `Via` header. The word `answers` adds it to responses, so that clients see that the response " +
+			"came through a proxy. The word `endpoints` adds it to requests to endpoints and to services such as " +
+			"`auth-url`. Both words can be given. Without a word, the option has the same meaning as `via answers`. " +
+			"RFC 9110, section 7.6.3, requires gateways to send `Via` with requests. It is disabled by default, as " +
+			"in ingress-nginx, because some servers do not compress responses to requests with this header: nginx " +
+			"unless `gzip_proxied` allows it, and IIS unless `noCompressionForProxies` is false. Loops are detected " +
+			"by the header `CDN-Loop` (RFC 8586), which requests to endpoints always have.",
 		Example: "via answers endpoints",
-		Default: "a response has a `Via` header only if its endpoint adds one, and a request only if its client does",
+		Default: "responses have a `Via` header only if the endpoint adds one, and requests only if the client adds " +
+			"one",
 	},
 	{
 		Name: "external_names", Values: "off | all",

@@ -155,7 +155,8 @@ func words(hint string, list ...string) check {
 
 func setSource(d *draft, l *line) error {
 	if l.args[0] != "none" {
-		return fmt.Errorf("%q is not a source: write \"source none\", or the option kubeconfig or manifests", l.args[0])
+		return fmt.Errorf("%q is not a valid source: write \"source none\", or use the option kubeconfig or manifests "+
+			"instead", l.args[0])
 	}
 	d.none = true
 	return nil
@@ -192,10 +193,10 @@ func setHostOwner(d *draft, l *line) error {
 				"other host",
 			host)
 	case len(namespaces) == 0:
-		return fmt.Errorf("%s has no namespaces: write the names of the namespaces that may own it after the host",
-			host)
+		return fmt.Errorf("the host %s has no namespaces: after the host, write the names of the namespaces that may "+
+			"own it", host)
 	case d.config.HostOwners[host] != nil:
-		return fmt.Errorf("%s is set twice: write all of its namespaces into one line", host)
+		return fmt.Errorf("the host %s is set twice: write all of its namespaces into one line", host)
 	}
 	if d.config.HostOwners == nil {
 		d.config.HostOwners = map[string][]string{}
@@ -274,7 +275,7 @@ func listenAddress(s string) error {
 	address, err := caddy.ParseNetworkAddress(s)
 	switch hint := suggest.Hint(s, []string{"off"}); {
 	case s == "off":
-		return errors.New("off cannot be combined with addresses: remove one of them")
+		return errors.New("\"off\" cannot be combined with addresses: remove one of them")
 	case hint != "":
 		return fmt.Errorf("%q is not an address to listen on%s", s, hint)
 	case !numericPorts(s):
@@ -302,7 +303,7 @@ func urlPath(s string) error {
 
 func probeAddress(s string) error {
 	if s == "off" {
-		return errors.New("off is not an address: remove the option to disable probes")
+		return errors.New("\"off\" is not an address: remove the option to disable probes")
 	}
 	return listenAddress(s)
 }
