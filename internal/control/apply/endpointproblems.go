@@ -85,7 +85,8 @@ func (l *Live) endpointProblem(b *ir.Backend, effect string) *report.Problem {
 	case left > 0:
 		return &report.Problem{Severity: report.Warning, Reason: report.QuotaExceeded, Message: fmt.Sprintf(
 			"the backends of the namespace %s have more than %d endpoints together, so %d endpoints of the Service "+
-				"%s/%s are left out: remove paths to other ports and Services, or use more namespaces", b.Namespace,
+				"%s/%s are left out: remove paths that use other Services or ports, or use more "+
+				"namespaces", b.Namespace,
 			endpoints.MaxPerNamespace, left,
 			b.Namespace, b.Service)}
 	case b.ExternalName != "":
@@ -131,9 +132,9 @@ func (l *Live) healthProblem(b *ir.Backend) *report.Problem {
 	if s.Unhealthy == 0 {
 		return nil
 	}
-	consequence := "they get no requests"
+	consequence := "the failing endpoints get no requests"
 	if s.Unhealthy == s.Endpoints {
-		consequence = "because all of them fail, they still get requests"
+		consequence = "because all endpoints fail, requests are still sent to them"
 	}
 	return &report.Problem{
 		Severity: report.Warning, Reason: report.EndpointsUnhealthy,

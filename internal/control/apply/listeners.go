@@ -256,11 +256,13 @@ func (p *claimedPort) fits(of *bound) error {
 	case p == nil:
 		return nil
 	case p.protocol != of.Protocol:
-		return fmt.Errorf("the listener %s uses the port with the protocol %s: use another port or the same protocol",
+		return fmt.Errorf(
+			"the listener %s already uses this port with the protocol %s: use another port or the same protocol",
 			p.listeners[0].name(), p.protocol)
 	}
 	if i := slices.IndexFunc(p.listeners, func(other bound) bool { return other.Hostname == of.Hostname }); i >= 0 {
-		return fmt.Errorf("the listener %s uses the port for the same host name: use another port or host name",
+		return fmt.Errorf("the listener %s already uses this port for the same host name: use another port or host "+
+			"name",
 			p.listeners[i].name())
 	}
 	return nil
@@ -277,7 +279,8 @@ func (l *Live) addresses(p *claimedPort) ([]caddy.NetworkAddress, error) {
 	for _, address := range all {
 		if admin, err := caddy.ParseNetworkAddressWithDefaults(l.listening.admin, "tcp", 0); err == nil &&
 			netaddr.Overlap(admin, address) {
-			return nil, errors.New("the admin API uses the port: use another port for the listener or the admin API")
+			return nil, errors.New(
+				"the admin API already uses this port: use another port for the listener or for the admin API")
 		}
 		if err := l.ports.Check(address); err != nil {
 			return nil, err

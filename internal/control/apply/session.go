@@ -40,8 +40,9 @@ func ProcessRoute() caddy.AdminRoute {
 
 // ErrAnotherProcess means that the admin API at the address belongs to another process.
 var ErrAnotherProcess = errors.New(
-	"another process responds there, so nothing is written to it; set \"admin\" of the app k8singress to the " +
-		"address in \"listen\" of \"admin\" in the configuration, and give each process its own admin address")
+	"another process responds at this address, so its configuration is not changed; set \"admin\" of the app " +
+		"k8singress to the address in \"listen\" of \"admin\" in the configuration, and give each process its own " +
+		"admin address")
 
 // session is one connection to the admin API. All requests of a session use the connection that verify has checked:
 // several processes may listen on the same address, and a new connection might reach another process.

@@ -49,11 +49,11 @@ func Split(raw []byte) (settings.Config, *document.Live, error) {
 	app := whole.Apps.K8singress
 	switch {
 	case app == nil || app.Live == nil:
-		return settings.Config{}, nil, errors.New("the document has no apps.k8singress.live")
+		return settings.Config{}, nil, errors.New("the configuration does not contain apps.k8singress.live")
 	case app.Source != nil:
 		return settings.Config{}, nil, errors.New(
-			"the document contains \"source\", and a process that reads Kubernetes objects from a source accepts no " +
-				"documents: remove \"source\" from the document")
+			"the configuration contains \"source\", but only a process without a source of Kubernetes objects can " +
+				"load a configuration: remove \"source\" from the configuration")
 	}
 	return app.Config, app.Live, nil
 }

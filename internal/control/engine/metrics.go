@@ -29,8 +29,8 @@ func newMetrics() *metrics {
 	m := &metrics{
 		reloads: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "k8singress_config_reloads_total",
-			Help: "The number of times that the controller made Caddy reload its configuration, to add missing " +
-				"parts of its own. Usually zero.",
+			Help: "The number of times that the controller reloaded Caddy's configuration, because parts that the " +
+				"controller needs were missing. Usually zero.",
 		}),
 		endpointUpdates: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "k8singress_endpoint_updates_total",

@@ -136,8 +136,8 @@ func (e *Engine) Await(ctx context.Context, generation uint64) error {
 
 // ErrHasSource is returned by Load if the engine reads objects from a cluster or a folder.
 var ErrHasSource = errors.New(
-	"this process watches a cluster or a folder of manifests, and accepts no documents: set \"source none\" in its " +
-		"Caddyfile to load documents")
+	"this process watches a cluster or a folder of manifests, so it cannot load a configuration: to load one, set " +
+		"\"source none\" in the Caddyfile")
 
 // Load replaces the live configuration of an engine that reads no Kubernetes objects, and waits until the new
 // configuration is in effect.

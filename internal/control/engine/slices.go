@@ -67,10 +67,10 @@ func checkAddress(policy *reach.Policy, text string) *report.Problem {
 		return nil
 	}
 	message := fmt.Sprintf(
-		"%s is left out (%s): an API server rejects such an address; the option reach_allow allows it here",
+		"the address %s is left out (%s): an API server would reject it; the option reach_allow allows it here",
 		text, reason)
 	if reason == reach.Denied {
-		message = fmt.Sprintf("%s is left out: the option reach_deny contains it", text)
+		message = fmt.Sprintf("the address %s is left out: the option reach_deny contains it", text)
 	}
 	return &report.Problem{Severity: report.Error, Reason: report.AddressNotAllowed, Message: message}
 }

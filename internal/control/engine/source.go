@@ -51,7 +51,7 @@ func NewSource(o settings.Config, log *zap.Logger) (Source, Publisher, error) {
 	case o.Source.Kubernetes != nil:
 		return fromCluster(o, log)
 	}
-	return nil, nil, fmt.Errorf("the source must have either kubernetes or manifests")
+	return nil, nil, fmt.Errorf("\"source\" must contain either \"kubernetes\" or \"manifests\"")
 }
 
 func fromCluster(o settings.Config, log *zap.Logger) (Source, Publisher, error) {

@@ -107,8 +107,8 @@ func (e *Engine) complete() error {
 	}
 	return fmt.Errorf(
 		"the configuration has no server for the option %s, and it cannot be added because Caddy's admin API is "+
-			"off: use a Caddyfile instead of JSON, or remove \"disabled\" of \"admin\", and \"admin\" of the app "+
-			"k8singress",
+			"off: use a Caddyfile instead of JSON, or remove \"disabled\" from \"admin\", and \"admin\" "+
+			"from the app k8singress",
 		missing)
 }
 
@@ -134,7 +134,7 @@ func LoadStructure(ctx context.Context, admin string, o settings.Config) error {
 	o.Source, o.Admin = nil, admin
 	_, err = client.Change(ctx, func(config map[string]any) error {
 		if err := structure.Merge(config, o); err != nil {
-			return fmt.Errorf("the servers of the document conflict with the configuration: %w", err)
+			return fmt.Errorf("the servers of the controller conflict with Caddy's configuration: %w", err)
 		}
 		structure.Branch(config, "apps")["k8singress"] = structure.Tree(o.WithoutDefaults())
 		return nil

@@ -82,14 +82,15 @@ func (l listener) check(o listener) error {
 			if err != nil || otherErr != nil || !netaddr.Overlap(a, b) {
 				continue
 			}
-			remedy := "give one of them another address, or turn it off"
+			remedy := "give one of the two another address, or turn it off"
 			if o.option == "health" {
-				remedy = "give one of them another address"
+				remedy = "give one of the two another address"
 			}
 			if a == b {
-				return fmt.Errorf("%s and %s cannot both listen on %s: %s", l.option, o.option, one, remedy)
+				return fmt.Errorf("the options %s and %s cannot both listen on %s: %s", l.option, o.option, one, remedy)
 			}
-			return fmt.Errorf("%s on %s and %s on %s cannot both listen, because the addresses overlap: %s",
+			return fmt.Errorf("the option %s with the address %s and the option %s with the address %s cannot both be "+
+				"used, because the addresses overlap: %s",
 				l.option, one, o.option, other, remedy)
 		}
 	}

@@ -125,8 +125,8 @@ func mergeTLS(apps, ours map[string]any) error {
 }
 
 var errCatchAll = errors.New(
-	"a site of the configuration gets certificates on demand for every name, but k8singress needs this policy: " +
-		"list the hosts of the site that has on_demand or get_certificate")
+	"a site of the configuration gets certificates on demand for every name, but only k8singress may have a TLS " +
+		"policy for every name: list the hosts of the site that has on_demand or get_certificate")
 
 // mergePolicies adds ours, the controller's catch-all TLS automation policy, to policies. Caddy allows only one
 // catch-all policy, and ours does not obtain certificates in advance. Therefore mergePolicies also adds separate
