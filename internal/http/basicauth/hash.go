@@ -50,9 +50,8 @@ var schemes = []scheme{
 
 // The texts of these errors must not contain the hash.
 var (
-	errUnknownHash = errors.New("its hash has an unknown format: use a known one, such as bcrypt")
-	errBrokenHash  = errors.New(
-		"the hash of its password is incomplete or contains invalid characters")
+	errUnknownHash = errors.New("the password hash has an unknown format: use a supported format, such as bcrypt")
+	errBrokenHash  = errors.New("the password hash is incomplete or contains invalid characters")
 )
 
 // readHash parses the password field of a line in an htpasswd file.
@@ -101,8 +100,8 @@ func readSHACrypt(text string) (htpasswd.EncodedPasswd, error) {
 			return nil, err
 		}
 		if rounds < minSHARounds || rounds > maxSHARounds {
-			return nil, costError(fmt.Sprintf("it has %d rounds, and %d to %d are allowed", rounds, minSHARounds,
-				maxSHARounds))
+			return nil, costError(fmt.Sprintf("the password hash has %d rounds, and %d to %d are allowed", rounds,
+				minSHARounds, maxSHARounds))
 		}
 	}
 	return htpasswd.AcceptCryptSha(text)

@@ -36,10 +36,10 @@ type password struct {
 var (
 	errNoFile = errors.New("there is no key " + fileKey +
 		": put an htpasswd file there, or set auth-secret-type to auth-map if the Secret has one key for each user")
-	errNoUser  = errors.New("it contains no user")
-	errNoColon = errors.New("it has no colon: write each user as NAME:HASH")
-	errNoName  = errors.New("it has no name before the colon")
-	errLines   = errors.New("it has several lines")
+	errNoUser  = errors.New("the Secret contains no user")
+	errNoColon = errors.New("the line has no colon: write each user as NAME:HASH")
+	errNoName  = errors.New("the line has no name before the colon")
+	errLines   = errors.New("the value has several lines")
 )
 
 // read parses the users in the data of a Secret. asMap is true if the Secret has one key for each user. read returns an

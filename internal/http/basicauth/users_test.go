@@ -133,7 +133,7 @@ func TestMap(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if got := problemLines(s); !strings.Contains(got, "1 of the keys (it has several lines)") ||
+	if got := problemLines(s); !strings.Contains(got, "1 of the keys (the value has several lines)") ||
 		strings.Contains(got, "bob") {
 		t.Error(got)
 	}
@@ -200,7 +200,7 @@ func TestVerdicts(t *testing.T) {
 			" does not exist: all requests to shop.example get 503 until it is created"},
 		"no file": {data: map[string][]byte{"alice": []byte("x")},
 			want: "error InvalidUsers " + field + ": " + errNoFile.Error() + closed},
-		"empty": {data: file(""), want: "error InvalidUsers " + field + ": it contains no user" + closed},
+		"empty": {data: file(""), want: "error InvalidUsers " + field + ": the Secret contains no user" + closed},
 		"garbage": {data: file("\x00\xff", ":x", "alice:secret"),
 			want: "error InvalidUsers " + field + ": none of its users can be verified: line 1 (" +
 				errNoColon.Error() + "), line 2 (" + errNoName.Error() + "), line 3 (" + errUnknownHash.Error() +
@@ -210,7 +210,8 @@ func TestVerdicts(t *testing.T) {
 				"carol:$6$rounds=200001$saltsalt$"+strings.Repeat("x", 86), "dan:$apr1$$x"),
 			want: "warning InvalidUsers " + field + ": these users get 401 with any password: " +
 				"line 2 (the bcrypt cost is 15, and the maximum is 14), " +
-				"line 3 (it has 200001 rounds, and 1000 to 200000 are allowed), line 4 (" + errBrokenHash.Error() + ")",
+				"line 3 (the password hash has 200001 rounds, and 1000 to 200000 are allowed), line 4 " +
+				"(" + errBrokenHash.Error() + ")",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -345,7 +346,8 @@ func TestGateTakesTurns(t *testing.T) {
 
 // whySkipped matches the only texts that may describe skipped users.
 var whySkipped = func() *regexp.Regexp {
-	reasons := `the bcrypt cost is \d\d, and the maximum is 14|it has \d+ rounds, and 1000 to 200000 are allowed`
+	reasons := `the bcrypt cost is \d\d, and the maximum is 14|` +
+		`the password hash has \d+ rounds, and 1000 to 200000 are allowed`
 	for _, err := range []error{errUnknownHash, errBrokenHash, errNoColon, errNoName, errLines} {
 		reasons += "|" + regexp.QuoteMeta(err.Error())
 	}

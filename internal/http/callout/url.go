@@ -34,7 +34,7 @@ var chosenByClients = hostVariables[:2]
 // http://mirror.example$request_uri.
 var pathVariable = regexp.MustCompile(`\$(?:(?:request_)?uri\b|\{(?:request_)?uri\})`)
 
-var errURL = errors.New("it is not a URL such as http://name.example.svc.cluster.local/check")
+var errURL = errors.New("the value is not a URL such as http://name.example.svc.cluster.local/check")
 
 // ParseURL parses the URL of a service. Its error messages are written for the author of the Ingress.
 func ParseURL(text string) (*URL, error) {
@@ -42,7 +42,7 @@ func ParseURL(text string) (*URL, error) {
 	rest, ok := strings.CutPrefix(text, "http://")
 	if !ok {
 		if rest, ok = strings.CutPrefix(text, "https://"); !ok {
-			return nil, fmt.Errorf("%w: it must begin with http:// or https://", errURL)
+			return nil, fmt.Errorf("%w: the URL must begin with http:// or https://", errURL)
 		}
 		u.Secure, u.port = true, "443"
 	}
@@ -55,7 +55,7 @@ func ParseURL(text string) (*URL, error) {
 	}
 	authority, target := rest[:end], rest[end:]
 	if strings.ContainsRune(target, '#') {
-		return nil, fmt.Errorf("%w: it must not have a fragment", errURL)
+		return nil, fmt.Errorf("%w: the URL must not have a fragment", errURL)
 	}
 	if !strings.HasPrefix(target, "/") && !strings.HasPrefix(target, "$") {
 		target = "/" + target
@@ -72,7 +72,7 @@ func ParseURL(text string) (*URL, error) {
 // "."; an IPv6 address must be in brackets.
 func (u *URL) setAuthority(authority string) error {
 	if strings.ContainsRune(authority, '@') {
-		return fmt.Errorf("%w: it must not contain a user", errURL)
+		return fmt.Errorf("%w: the URL must not contain a user", errURL)
 	}
 	host := authority
 	if i := strings.LastIndexByte(authority, ':'); i >= 0 && !strings.HasSuffix(authority, "]") {
@@ -125,7 +125,7 @@ func parseText(text string) (*nginx.Template, error) {
 		return nil, err
 	}
 	if own := template.Expand(func(string) string { return "" }); nginx.EscapeGraphic(own) != own {
-		return nil, fmt.Errorf("%w: it contains a character that must be escaped in a URL", errURL)
+		return nil, fmt.Errorf("%w: the URL contains a character that must be escaped in a URL", errURL)
 	}
 	return template, nil
 }

@@ -155,8 +155,8 @@ func (c *Cache) put(e *entry) {
 
 // errWaited is returned by await after maxWait. A request that gets this error may be waiting for itself.
 var errWaited = fmt.Errorf(
-	"an identical request to the service got no response within %s, and this request has passed through this "+
-		"controller before", maxWait)
+	"an identical request to the authentication service got no response within %s, and this request has already "+
+		"passed through this controller", maxWait)
 
 // Request is a request to an authentication service.
 type Request struct {

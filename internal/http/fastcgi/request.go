@@ -50,7 +50,7 @@ func WriteParams(w io.Writer, list []Param) error {
 		size += len(p.Name) + len(p.Value) + headerLength
 	}
 	if size > maxParams {
-		return fmt.Errorf("%w: they have %d bytes, and the limit is %d", ErrTooLarge, size, maxParams)
+		return fmt.Errorf("%w: the parameters have %d bytes, and the limit is %d", ErrTooLarge, size, maxParams)
 	}
 	pairs := make([]byte, 0, size)
 	for _, p := range list {

@@ -16,7 +16,7 @@ type bandwidth struct{ ir.Bandwidth }
 
 func newBandwidth(of ir.Bandwidth) (Filter, error) {
 	if of.BytesPerSecond <= 0 || of.After < 0 {
-		return nil, errors.New("bytes_per_second must be positive, and after must not be negative")
+		return nil, errors.New("bytes_per_second must be positive, and 'after' must not be negative")
 	}
 	return &bandwidth{of}, nil
 }

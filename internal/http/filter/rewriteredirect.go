@@ -48,7 +48,7 @@ func newRewriteRedirect(of ir.RewriteRedirect) (Filter, error) {
 	return h, err
 }
 
-var errOtherHost = errors.New("the path would redirect to a host that the Ingress does not name")
+var errOtherHost = errors.New("the redirect would lead to a host that the Ingress does not name")
 
 // Apply sends the redirect. It rejects the request with status 400 if text from the client's path would extend the host
 // of the target URL, or contains characters that are not allowed in a header.

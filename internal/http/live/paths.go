@@ -20,7 +20,7 @@ const (
 
 var (
 	errAmbiguous = errors.New(
-		"the path is ambiguous: an endpoint could read it as another path, which accepts other clients")
+		"the path is ambiguous: an endpoint could interpret it as another path with different access control")
 	errStrict = errors.New("the path is ambiguous, and strict_paths rejects ambiguous paths")
 )
 

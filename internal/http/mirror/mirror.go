@@ -75,8 +75,8 @@ func NewSender(call func(*message.Request, *callout.Call) (callout.Response, err
 		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "k8singress_mirrored_requests_dropped_total",
 			Help: "The number of requests that were not mirrored, by reason: too many copies are in progress " +
-				"(busy); the body is too long, incomplete, or found no memory (body); or the URL of the mirror is " +
-				"invalid (url).",
+				"(busy); the body is too long or incomplete, or there is no memory for it (body); or the URL of the " +
+				"mirror is invalid (url).",
 		}, []string{"reason"}),
 	}
 	for _, result := range []string{resultAnswered, resultFailed} {

@@ -32,7 +32,7 @@ var errSilent error = silentError{}
 type silentError struct{}
 
 func (silentError) Error() string {
-	return "the endpoint has neither taken nor sent anything for too long"
+	return "the endpoint has neither accepted nor sent data within the timeout"
 }
 func (silentError) Timeout() bool   { return true }
 func (silentError) Temporary() bool { return true }
