@@ -107,7 +107,7 @@ func (f *Files) logFailure(err error) {
 	case <-f.synced:
 	default:
 		if f.failure != before {
-			f.log.Warn(f.failure+"; every request gets 503 until they can be read. Retrying every few seconds",
+			f.log.Warn(f.failure+"; every request gets 503 until the manifests can be read. Retrying every few seconds",
 				zap.String("manifests", f.folder.root))
 		}
 	}

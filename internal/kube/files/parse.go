@@ -141,7 +141,7 @@ var typeNames = map[reflect.Kind]string{
 func wrongType(err error, raw []byte) string {
 	var notBase64 base64.CorruptInputError
 	if errors.As(err, &notBase64) {
-		return "a value of data is not base64: write plain text in stringData instead"
+		return "a value in 'data' is not valid base64: to write plain text, use stringData instead"
 	}
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
@@ -211,7 +211,7 @@ func (p *parsed) unknown(line int, id identity) {
 		p.ignored[id.kind]++
 		return
 	}
-	p.fail(line, fmt.Sprintf("%s %s: there is no %s in %s: use the apiVersion %s",
+	p.fail(line, fmt.Sprintf("%s %s: there is no kind %s in the apiVersion %s: use the apiVersion %s",
 		id.kind, id.name, id.kind, id.apiVersion, row.GroupVersion))
 }
 

@@ -91,8 +91,8 @@ func (p *planning) publish() {
 	case len(p.theirs) == 1 && p.theirs[0].Name == "":
 		p.warn(report.PortNotPublished, slices.DeleteFunc(slices.Clone(p.Routes), p.isServed),
 			"the only port of the Service "+p.Name.String()+
-				" has no name, but a Service with several ports requires names: give it a name, so that %s can "+
-				"be added")
+				" has no name, but a Service with several ports requires names: give the only port a name, so "+
+				"that %s can be added")
 	default:
 		p.entries()
 	}
@@ -113,8 +113,8 @@ func (p *planning) entries() {
 	}
 	p.warn(report.PortNotPublished, elsewhere,
 		"the Service "+p.Name.String()+
-			" has an entry of another manager that forwards %s to a different port of the pods: remove this entry, "+
-			"or set its targetPort to the same number")
+			" already has a port, set by another field manager, that forwards %s to a different port of the pods: "+
+			"remove that port from the Service, or set its targetPort to the same number")
 }
 
 // entry returns the Service port entry for an open TCP or UDP port. If we already own an entry for this port, its name

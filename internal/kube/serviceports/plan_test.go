@@ -170,9 +170,9 @@ func TestEntries(t *testing.T) {
 		"somebody else's leads elsewhere": {
 			[]string{http, "postgres 5432/TCP 15432"}, []string{"tcp/5432", "tcp/6379"},
 			outcome{Ports: []string{"tcp-6379 6379/TCP 6379"}, Write: true, Problems: []string{
-				"tcp-services PortNotPublished: the Service k8singress/edge has an entry of another manager that " +
-					"forwards port 5432/TCP to a different port of the pods: remove this entry, or set its " +
-					"targetPort to the same number",
+				"tcp-services PortNotPublished: the Service k8singress/edge already has a port, set by another " +
+					"field manager, that forwards port 5432/TCP to a different port of the pods: remove that port " +
+					"from the Service, or set its targetPort to the same number",
 			}},
 		},
 		"somebody else's has the other protocol": {
@@ -182,9 +182,9 @@ func TestEntries(t *testing.T) {
 		"ours was taken over": {
 			[]string{http, "tcp-5432 5432/TCP 15432 ours f:targetPort"}, []string{"tcp/5432"},
 			outcome{Problems: []string{
-				"tcp-services PortNotPublished: the Service k8singress/edge has an entry of another manager that " +
-					"forwards port 5432/TCP to a different port of the pods: remove this entry, or set its " +
-					"targetPort to the same number",
+				"tcp-services PortNotPublished: the Service k8singress/edge already has a port, set by another " +
+					"field manager, that forwards port 5432/TCP to a different port of the pods: remove that port " +
+					"from the Service, or set its targetPort to the same number",
 			}},
 		},
 		"ours has another target": {
@@ -195,7 +195,8 @@ func TestEntries(t *testing.T) {
 			[]string{"- 80/TCP 80"}, []string{"tcp/5432", "tcp/80"},
 			outcome{Problems: []string{
 				"tcp-services PortNotPublished: the only port of the Service k8singress/edge has no name, but a " +
-					"Service with several ports requires names: give it a name, so that port 5432/TCP can be added",
+					"Service with several ports requires names: give the only port a name, so that port " +
+					"5432/TCP can be added",
 			}},
 		},
 	} {

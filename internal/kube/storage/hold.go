@@ -17,7 +17,8 @@ import (
 )
 
 // errLost means that this process has lost a lock: the Lease has expired, and another process may have held the lock.
-var errLost = errors.New("its Lease was not renewed in time, so another process may have held the lock in the meantime")
+var errLost = errors.New(
+	"the Lease of the lock was not renewed in time, so another process may have held the lock in the meantime")
 
 // hold is a lock that this process holds. A goroutine renews its Lease.
 type hold struct {
