@@ -44,7 +44,8 @@ func Timeout(text string) (time.Duration, error) {
 		d, err = Time(text)
 	}
 	if err != nil || d <= 0 || d > MaxSeconds*time.Second {
-		return 0, fmt.Errorf("%s is not a time above 0 and up to a year, such as 5s", Quote(text))
+		return 0, fmt.Errorf("%s is not a valid time: write a time greater than 0 and of at most one year, such as 5s",
+			Quote(text))
 	}
 	return d, nil
 }
@@ -74,7 +75,8 @@ func Seconds(minimum int) func(string) (time.Duration, error) {
 			!strings.ContainsAny(text, "smhdwMy") {
 			return 0, fmt.Errorf("%s is not %s", Quote(text), AreSeconds(minimum))
 		}
-		return d, Remark(fmt.Sprintf("%s is read as %d: write the number of seconds alone, without a unit",
+		return d, Remark(fmt.Sprintf("%s is interpreted as %d seconds: write the number of seconds alone, without a "+
+			"unit",
 			Quote(text), d/time.Second))
 	}
 }

@@ -221,10 +221,10 @@ func Networks(text string) ([]string, error) {
 	}
 	switch {
 	case len(networks) == 0:
-		return []string{Nowhere}, Partial("no proxy is trusted, because no network can be read in " + Quote(text) +
+		return []string{Nowhere}, Partial("no proxy is trusted, because there is no valid network in " + Quote(text) +
 			": write networks such as 10.0.0.0/8")
 	case len(bad) > 0:
-		return networks, Partial("left out, because these are not networks such as 10.0.0.0/8: " +
+		return networks, Partial("these values are ignored, because they are not networks such as 10.0.0.0/8: " +
 			strings.Join(bad, ", "))
 	}
 	return networks, nil
@@ -237,8 +237,8 @@ func AllNetworks(text string) ([]string, error) {
 	if err != nil {
 		return nil,
 			fmt.Errorf(
-				"%s does not contain only networks: write networks such as 10.0.0.0/8, with commas "+
-					"between them",
+				"%s contains values that are not networks: write networks such as 10.0.0.0/8, separated by "+
+					"commas",
 				Quote(text))
 	}
 	return networks, nil

@@ -23,7 +23,7 @@ const MaxVariables = 64
 // CheckVariables returns an error if text contains more than MaxVariables variables.
 func CheckVariables(text string) error {
 	if n := strings.Count(text, "$"); n > MaxVariables {
-		return fmt.Errorf("it has %d variables, and the limit is %d", n, MaxVariables)
+		return fmt.Errorf("the value has %d variables, and the limit is %d", n, MaxVariables)
 	}
 	return nil
 }

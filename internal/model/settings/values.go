@@ -29,8 +29,8 @@ func ParsePortRange(text string) (PortRange, error) {
 	from, err := strconv.ParseUint(first, 10, 16)
 	to, errLast := strconv.ParseUint(last, 10, 16)
 	if err != nil || errLast != nil || from == 0 || from > to {
-		return PortRange{}, fmt.Errorf("%q is neither a port from 1 to 65535 nor a range of them, such as 5000-5999",
-			text)
+		return PortRange{}, fmt.Errorf(
+			"%q is neither a port from 1 to 65535 nor a range of ports such as 5000-5999", text)
 	}
 	return PortRange{First: uint16(from), Last: uint16(to)}, nil
 }
