@@ -13,7 +13,8 @@ import (
 
 // ErrHeld means that a server cannot listen on an address because another listener uses the address.
 var ErrHeld = errors.New(
-	"another process, or something else in this one, listens there; the controller retries until the port is free")
+	"another process, or another part of this process, already listens on this address; the controller retries " +
+		"until the port is free")
 
 // TryAlone returns an error that wraps ErrHeld if anything listens on an address. Caddy silently shares addresses with
 // other listeners that allow it, so a caller that needs an address exclusively calls TryAlone first. Other errors are
@@ -27,8 +28,9 @@ func TryAlone(ctx context.Context, a caddy.NetworkAddress) error {
 
 // ErrOthers means that another process listens on an address that a server is configured to listen on.
 var ErrOthers = errors.New(
-	"another process listens there, and each of the two would get a part of the requests: end that process, choose " +
-		"another address, or set the option share_ports if both should serve requests")
+	"another process already listens on this address, and each of the two processes would get a part of the " +
+		"requests: end the other process, choose another address, or set the option share_ports if both processes " +
+		"should serve requests")
 
 // TryOthers returns an error that wraps ErrOthers if another process listens on an address. Other listeners of this
 // process are ignored, because Caddy opens the addresses of a new configuration before it closes the addresses of the
