@@ -99,7 +99,7 @@ func (b *budgets) spend(ctx context.Context, s certmagic.Storage, n newName, lim
 		first := time.Unix(slices.Min(slices.Collect(maps.Values(one.names))), 0)
 		return &failure{NotBefore: first.Add(budgetPeriod), Reason: fmt.Sprintf(
 			"certificates were requested for %d new names of the namespace %s within 24 hours, which is the limit: "+
-				"name a Secret with a certificate, or have the administrator raise new_hosts_per_day", len(one.names),
+				"use a Secret with a certificate, or ask the administrator to raise new_hosts_per_day", len(one.names),
 			n.namespace)}, nil
 	}
 	one.names[key] = now.Unix()

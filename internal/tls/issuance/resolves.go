@@ -45,8 +45,8 @@ func (s *setup) elsewhere(ctx context.Context, h *host) string {
 	defer cancel()
 	ours, err := s.ours(ctx)
 	if len(ours) == 0 {
-		const unknown = "the addresses of this controller are not known, and check_host_dns compares with them: the " +
-			"administrator can set publish_address or publish_service"
+		const unknown = "the option check_host_dns requires the addresses of this controller, which are not known: " +
+			"the administrator can set publish_address or publish_service"
 		if err != nil {
 			return unknown + " (" + clean(err.Error()) + ")"
 		}
@@ -55,7 +55,7 @@ func (s *setup) elsewhere(ctx context.Context, h *host) string {
 	found, err := s.lookup(ctx, h.subject)
 	switch {
 	case err != nil:
-		return "no certificate is requested until the name resolves to this controller, and its DNS lookup failed: " +
+		return "no certificate is requested until the name resolves to this controller, but its DNS lookup failed: " +
 			clean(err.Error())
 	case !slices.ContainsFunc(found, func(a netip.Addr) bool { return slices.Contains(ours, a) }):
 		return fmt.Sprintf(

@@ -83,7 +83,7 @@ func usable(key any) (crypto.Signer, error) {
 		return k, nil
 	case *ecdsa.PrivateKey:
 		if k.Curve == elliptic.P224() {
-			return nil, errors.New("TLS cannot use keys of the curve P-224: make one of P-256")
+			return nil, errors.New("TLS does not support keys with the curve P-224: create a key with the curve P-256")
 		}
 		return k, nil
 	case ed25519.PrivateKey:

@@ -102,7 +102,7 @@ func pair(all []*x509.Certificate, key crypto.Signer) (*tls.Certificate, error) 
 	}
 	if length > maxChain {
 		return nil, fmt.Errorf("the certificate in %s and its issuers have %d bytes, and clients accept at most %d: "+
-			"use one with fewer names or issuers", CertificateKey, length, maxChain)
+			"use a certificate with fewer names or issuers", CertificateKey, length, maxChain)
 	}
 	return result, nil
 }

@@ -142,7 +142,7 @@ func TestParseErrors(t *testing.T) {
 		"long certificate":    {long, web.KeyPEM(), "tls.crt has 1048577 bytes, and at most 1048576 are read"},
 		"long key":            {web.PEM(), long, "tls.key has 1048577 bytes, and at most 1048576 are read"},
 		"too many names": {crowded.PEM(), crowded.KeyPEM(),
-			"and clients accept at most 102400: use one with fewer names or issuers"},
+			"and clients accept at most 102400: use a certificate with fewer names or issuers"},
 		"RSA of 8320 bits": {file(t, "rsa8320.crt"), file(t, "rsa8320.key"),
 			"the RSA key has 8320 bits, and clients accept at most 8192"},
 		"RSA without end": {web.PEM(), fixture.PEM("RSA PRIVATE KEY", long[:9000]),

@@ -60,8 +60,8 @@ func readRevocation(der []byte, authorities []*x509.Certificate) (*revocations, 
 		if e.Critical {
 			return nil,
 				fmt.Errorf(
-					"a list in %s has the critical extension %s, which is not supported: put the complete list there, "+
-						"not a part of it", revocationKey, e.Id)
+					"a revocation list in %s has the critical extension %s, which is not supported: put a "+
+						"complete revocation list there, instead of a part of one", revocationKey, e.Id)
 		}
 	}
 	r := &revocations{list: list, serials: make(map[string]struct{}, len(list.RevokedCertificateEntries))}

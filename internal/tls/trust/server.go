@@ -76,7 +76,8 @@ func (c *Contents) verifyServer(chain []*x509.Certificate, name string, depth in
 	if len(chain[0].DNSNames) == 0 && slices.ContainsFunc(slices.Concat(chain[1:], c.authorities), constrained) {
 		// Reject the certificate, because crypto/x509 checks name constraints only for DNS names, not for common names.
 		return errors.New(
-			"the certificate of the endpoint has a common name only, and its issuers are limited to certain names")
+			"the certificate of the endpoint has only a common name, but one of its certificate authorities is " +
+				"limited to certain names")
 	}
 	return nil
 }
