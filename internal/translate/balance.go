@@ -62,7 +62,8 @@ func (b *balanced) conflict(loser, winner *ingress.Result) {
 	b.problems[ref] = append(b.problems[ref], report.Problem{
 		Severity: report.Warning, Reason: report.BackendConflict, Field: "metadata.annotations",
 		Message: fmt.Sprintf(
-			"%s configures other load balancing for the backend %s, which applies to all Ingresses with this backend%s",
+			"%s configures different load balancing for the backend %s, and its settings apply to all Ingresses with "+
+				"this backend%s",
 			snapshot.Elder(winner.Object, loser.Object), b.backend.ID, without),
 	})
 }

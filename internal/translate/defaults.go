@@ -72,8 +72,8 @@ func (d *defaults) configMap(s *snapshot.Snapshot, name ir.Name) {
 	if len(config.Defaults.ErrorPages.Statuses) > 0 && !d.hasBackend {
 		problems = append(problems, report.Problem{
 			Severity: report.Warning, Reason: report.InvalidEntry, Field: "data[custom-http-errors]",
-			Message: "this applies only to Ingresses with the annotation default-backend: for other Ingresses, set " +
-				"the option default_backend",
+			Message: "the key applies only to Ingresses with the annotation default-backend: for other Ingresses, " +
+				"set the option default_backend",
 		})
 	}
 	if config.Defaults.Tracing.On && !config.Defaults.Tracing.Collected {

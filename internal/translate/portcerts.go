@@ -57,7 +57,8 @@ func (t *Translator) refuseHost(r *ir.StreamRoute, owners map[string]string) *re
 	}
 	if owner != "" && owner != namespace || !t.options.Ownership.Admits(host, namespace) {
 		return &report.Problem{Severity: report.Error, Reason: report.HostConflict, Message: fmt.Sprintf(
-			"another namespace owns %s, so the ports with its certificate are not open: use another host, or a Secret",
+			"another namespace owns the host %s, so the ports that use its certificate are not open: use another "+
+				"host, or a Secret with a certificate",
 			host)}
 	}
 	reason, why := t.options.Ingress.Issuance.Refuse(host)
@@ -65,7 +66,8 @@ func (t *Translator) refuseHost(r *ir.StreamRoute, owners map[string]string) *re
 		return nil
 	}
 	return &report.Problem{Severity: report.Error, Reason: reason, Message: fmt.Sprintf(
-		"no certificate is requested for %s, so every TLS handshake of its ports fails: %s", host, why)}
+		"no certificate is requested for the host %s, so all TLS handshakes on the ports that use it fail: "+
+			"%s", host, why)}
 }
 
 // The function without returns the routes that are not in refused. If refused is empty, the result is routes itself.

@@ -146,7 +146,7 @@ func TestErrorPages(t *testing.T) {
 	})
 	for ingress, want := range map[string]string{
 		"missing": "the Service default/nowhere does not exist: the annotation has no effect",
-		"without": "this has no effect, because no Service provides error pages",
+		"without": "the setting has no effect, because no Service provides error pages",
 	} {
 		if all := in.problems("Ingress/default/" + ingress); len(all) == 0 || !strings.Contains(all[0].Message, want) {
 			t.Errorf("%s is told %v, want %q", ingress, all, want)

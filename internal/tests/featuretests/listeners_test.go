@@ -282,21 +282,21 @@ func TestListenerPortInUse(t *testing.T) {
 	const left = "port tcp/%s of the listener %s is left out: "
 	for _, want := range []string{
 		fmt.Sprintf(left, held, "held") + "listening on 127.0.0.1:" + held +
-			": another process, or something else in this one, listens there; " +
+			": another process, or another part of this process, already listens on this address; " +
 			"the controller retries until the port is free. ss -ltnp lists the processes that listen on each port",
 		fmt.Sprintf(left, port(t, d.admin), "admin") +
-			"the admin API uses the port: use another port for the listener or the admin API",
+			"the admin API already uses this port: use another port for the listener or for the admin API",
 		fmt.Sprintf(left, port(t, d.http), "http") +
-			"it is used by the http server k8singress_http, which listens on " + d.http +
+			"the address is already used by the http server k8singress_http, which listens on " + d.http +
 			", in the Caddy configuration; one of the two needs another port",
-		fmt.Sprintf(left, stream, "stream") + "it is used by the port tcp/" + stream +
+		fmt.Sprintf(left, stream, "stream") + "the address is already used by the port tcp/" + stream +
 			" of ConfigMap/default/tcp; one of the two needs another port",
 		fmt.Sprintf(left, "53", "udp") + `the protocol "UDP" is not supported: use HTTP or HTTPS`,
 		fmt.Sprintf(left, "0", "none") + "the listener has no port",
 		fmt.Sprintf(left, good, "same") +
-			"the listener a/good uses the port for the same host name: use another port or host name",
+			"the listener a/good already uses this port for the same host name: use another port or host name",
 		fmt.Sprintf(left, good, "other") +
-			"the listener a/good uses the port with the protocol HTTP: use another port or the same protocol",
+			"the listener a/good already uses this port with the protocol HTTP: use another port or the same protocol",
 	} {
 		d.eventually("the verdict", func() error {
 			all := d.messages("Gateway/default/gw", "PortConflict")

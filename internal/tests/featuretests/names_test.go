@@ -23,7 +23,7 @@ func TestServerAlias(t *testing.T) {
 	in.write("secret.yaml", secret(t, "tls", "both", "*.example"))
 	in.showsCertificate("a.example", "both")
 	if got := in.message("Ingress/default/main", "HostConflict"); !strings.Contains(got,
-		"other.example, because a rule of Ingress/default/other names it") {
+		"other.example, because a rule of Ingress/default/other names this host") {
 		t.Errorf("the verdict on the alias of another host is %q", got)
 	}
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
@@ -67,10 +67,11 @@ func TestFromToWWW(t *testing.T) {
 		in.expect("www.www.c.example", "/", http.StatusNotFound, "")
 	})
 	if got := in.message("Ingress/default/both", "HostConflict"); !strings.Contains(got,
-		"www.c.example, because a rule of Ingress/default/has names it") {
+		"www.c.example, because a rule of Ingress/default/has names this host") {
 		t.Errorf("the verdict on the host that exists is %q", got)
 	}
-	if got := in.message("Ingress/default/wild", "HostConflict"); !strings.Contains(got, "no effect on *.d.example") {
+	if got := in.message("Ingress/default/wild", "HostConflict"); !strings.Contains(got,
+		"no effect on the host *.d.example") {
 		t.Errorf("the wildcard is told %q", got)
 	}
 	in.write("more.yaml", rule("more", "www.a.example", "Prefix", "/", "one"))
@@ -100,7 +101,7 @@ func TestTenantNames(t *testing.T) {
 			in.expect(host, "/", http.StatusOK, "A /")
 		}
 		in.expect("free.example", "/b", http.StatusOK, "B /b")
-		in.expectConflict("Ingress/b/names", "a rule of Ingress/a/main names it")
+		in.expectConflict("Ingress/b/names", "a rule of Ingress/a/main names this host")
 		in.expectConflict("Ingress/b/names", "host_owner reserves *.kept.example")
 		in.expectConflict("Ingress/b/names", "Ingress/a/rest in another namespace owns every host")
 	}

@@ -101,7 +101,7 @@ func TestServicePortConflicts(t *testing.T) {
 	}
 	want := []string{
 		"the TCP port " + shared +
-			" belongs to Service/default/one (which is treated as older because of its name: neither has a " +
+			" is already used by Service/default/one (which is treated as older because of its name: neither has a " +
 			"creationTimestamp): choose another port",
 		"an entry of the ConfigMap in the option tcp_services already uses the TCP port " + listed +
 			": choose another port",

@@ -41,9 +41,9 @@ func TestTenant24BelowAWildcard(t *testing.T) {
 	in.expect("x.wild.example", "/", http.StatusOK, "A /")
 	in.attacks(20, rule("below", "x.wild.example", "Prefix", "/app", "one"))
 	in.expect("x.wild.example", "/app", http.StatusOK, "B /app")
-	in.awaitVerdict("Ingress/b/below", "HostConflict", "the namespace a owns *.wild.example")
+	in.awaitVerdict("Ingress/b/below", "HostConflict", "the namespace a owns the hosts *.wild.example")
 	in.awaitVerdict("Ingress/a/wild", "HostConflict",
-		"other namespaces own hosts below *.wild.example, and get the requests for these: b.")
+		"other namespaces own hosts below *.wild.example, and get the requests for these hosts: b.")
 	in.attacks(20)
 	in.eventually("the wildcard is whole again", func() error {
 		if all := in.messages("Ingress/a/wild", "HostConflict"); len(all) > 0 {

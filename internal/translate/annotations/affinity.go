@@ -135,8 +135,8 @@ func checkSticky(s *Settings) string { return option.Unless(s.Asked.Affinity.On,
 func checkAffinity(s *Settings) string {
 	return option.Unless(s.Asked.Affinity.Cookie.Path != "" || !s.Asked.Affinity.On ||
 		!strings.Contains(s.RewriteTarget, "$"),
-		"the paths are regular expressions, so browsers do not send the session cookie back with such a Path "+
-			"attribute: set session-cookie-path")
+		"the Path attribute of the session cookie would be a regular expression, for which browsers do not send "+
+			"the cookie back: set session-cookie-path")
 }
 
 func readAffinity(value string) (bool, error) {

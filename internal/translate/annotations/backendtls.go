@@ -32,8 +32,8 @@ var (
 		Meanwhile: "with TLS to the endpoints, " + ingressClosed,
 		Check: func(s *Settings) string {
 			return option.Unless(s.UsesTLS(),
-				"this has no effect, because connections to the endpoints do not use TLS: set backend-protocol to "+
-					"HTTPS or GRPCS")
+				"the setting has no effect, because connections to the endpoints do not use TLS: set "+
+					"backend-protocol to HTTPS or GRPCS")
 		},
 	}
 	proxySSLVerify = Annotation{
@@ -43,7 +43,7 @@ var (
 			"certificate authorities are not trusted. An invalid value is treated as `off`, as in ingress-nginx.",
 		Values: onOff, Example: "on", Default: "off", Scope: ScopeLocation, Risk: RiskLow,
 		Parse:     nginx.Into(func(s *Settings) *bool { return &s.Asked.BackendTLS.Verify }, nginx.OnOff),
-		Meanwhile: "it is treated as off, as in ingress-nginx: endpoints are not verified",
+		Meanwhile: "the value is treated as \"off\", as in ingress-nginx: certificates are not verified",
 		Check: func(s *Settings) string {
 			return cmp.Or(checkBackendSecret(s),
 				option.Unless(!s.Asked.BackendTLS.Verify || s.Asked.BackendTLS.Name != "" || !s.UsesTLS(), noName))
@@ -109,7 +109,7 @@ const (
 
 func checkBackendSecret(s *Settings) string {
 	return option.Unless(!s.Asked.BackendTLS.Secret.IsZero() || s.Asked.BackendTLS.NoSecret,
-		"this has no effect without proxy-ssl-secret, as in ingress-nginx")
+		"the setting has no effect without proxy-ssl-secret, as in ingress-nginx")
 }
 
 // UsesTLS reports whether at least some requests are forwarded to the endpoints over TLS.
@@ -162,13 +162,14 @@ func readProtocols(s *Settings, value string) error {
 		}
 	}
 	if most < 0 {
-		return fmt.Errorf("%s contains no supported version: write some of TLSv1, TLSv1.1, TLSv1.2 and TLSv1.3",
+		return fmt.Errorf("%s contains no supported version: write one or more of TLSv1, TLSv1.1, TLSv1.2 and TLSv1.3",
 			nginx.Quote(value))
 	}
 	s.Asked.BackendTLS.MinVersion, s.Asked.BackendTLS.MaxVersion = ir.TLSVersions[least], ir.TLSVersions[most]
 	switch {
 	case len(gone) > 0:
-		return nginx.Remark("ignored, because these versions are not supported: " + strings.Join(gone, " "))
+		return nginx.Remark("these TLS versions are ignored, because they are not " +
+			"supported: " + strings.Join(gone, " "))
 	case len(found) <= most-least:
 		return nginx.Remark("all versions from " + protocolNames[least] + " to " + protocolNames[most] +
 			" are offered, including the versions between them")

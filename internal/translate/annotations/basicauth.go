@@ -78,7 +78,7 @@ const (
 )
 
 func withoutAuthType(s *Settings) string {
-	return option.Unless(s.Asked.BasicAuth.On || s.Closed, "this has no effect without auth-type")
+	return option.Unless(s.Asked.BasicAuth.On || s.Closed, "the setting has no effect without auth-type")
 }
 
 // basicAuth holds the values of the annotations for basic authentication. NoSecret is true if auth-secret or

@@ -121,14 +121,15 @@ func readPattern(value string) (string, error) {
 }
 
 func needsCanary(s *Settings) string {
-	return option.Unless(s.Canary != nil, "this has no effect, because the Ingress is not a canary: set canary to true")
+	return option.Unless(s.Canary != nil, "the setting has no effect, because the Ingress is not a canary: set "+
+		"canary to true")
 }
 
 func needsCanaryHeader(s *Settings) string {
 	if message := needsCanary(s); message != "" {
 		return message
 	}
-	return option.Unless(s.Canary.Header != "", "this has no effect without canary-by-header")
+	return option.Unless(s.Canary.Header != "", "the setting has no effect without canary-by-header")
 }
 
 func checkCanary(s *Settings) string {
@@ -150,7 +151,7 @@ func checkCanaryPattern(s *Settings) string {
 		return message
 	}
 	return option.Unless(s.Canary.HeaderValue == "",
-		"this has no effect, because canary-by-header-value takes precedence")
+		"the setting has no effect, because canary-by-header-value takes precedence")
 }
 
 // OfCanary splits the annotations of a canary into two groups. count holds the annotations that take effect, and

@@ -84,7 +84,7 @@ const maxDepth = 100
 const hostClosed = "every request for the hosts of this Ingress gets 403"
 
 func checkAuthority(s *Settings) string {
-	return option.Unless(s.AsksClients(), "this has no effect without auth-tls-secret, as in ingress-nginx")
+	return option.Unless(s.AsksClients(), "the setting has no effect without auth-tls-secret, as in ingress-nginx")
 }
 
 // AsksClients reports whether the annotations configure client certificates for the hosts of the Ingress. It also

@@ -46,7 +46,7 @@ func readCookieRewrite(value string) (ir.ResponseRewrite, error) {
 		return ir.ResponseRewrite{}, fmt.Errorf(
 			"%s contains a semicolon or a quote: attributes cannot be added to cookies", nginx.Quote(value))
 	case len(texts) != 2:
-		return ir.ResponseRewrite{}, fmt.Errorf("%s is neither off nor two texts separated by a space",
+		return ir.ResponseRewrite{}, fmt.Errorf("%s is neither \"off\" nor two strings separated by a space",
 			nginx.Quote(value))
 	}
 	rewrite := ir.ResponseRewrite{From: texts[0], To: texts[1]}

@@ -80,7 +80,7 @@ const (
 )
 
 func withoutCORS(s *Settings) string {
-	return option.Unless(s.Asked.CORS.On, "this has no effect without enable-cors")
+	return option.Unless(s.Asked.CORS.On, "the setting has no effect without enable-cors")
 }
 
 // cors holds the values of the CORS annotations. NoOrigin is true if cors-allow-origin is invalid.
@@ -131,7 +131,8 @@ func readOrigins(value string) ([]string, error) {
 		return nil, fmt.Errorf("%s contains no origin: write origins such as https://www.example.com",
 			nginx.Quote(value))
 	case bad != nil:
-		return all, nginx.Partial("ignored, because these are not origins such as https://www.example.com: " +
+		return all, nginx.Partial("these values are ignored, because they are not origins such as " +
+			"https://www.example.com: " +
 			strings.Join(bad, ", "))
 	}
 	return all, nil

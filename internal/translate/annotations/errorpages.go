@@ -26,8 +26,8 @@ var (
 		Parse: nginx.Into(func(s *Settings) *[]int { return &s.ErrorPages.Statuses }, readStatuses),
 		Check: func(s *Settings) string {
 			return option.Unless(s.ErrorPages.Service != "" || s.ErrorPages.HasDefault,
-				"this has no effect, because no Service provides error pages: name a Service in the namespace of "+
-					"the Ingress in default-backend, or set the option default_backend of the controller")
+				"the setting has no effect, because no Service provides error pages: name a Service in the namespace "+
+					"of the Ingress in default-backend, or set the option default_backend of the controller")
 		},
 	}
 	defaultBackend = Annotation{
@@ -47,7 +47,7 @@ var (
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.ErrorPages.OwnOnly }, nginx.Bool),
 		Check: func(s *Settings) string {
-			return option.Unless(len(s.ErrorPages.Statuses) > 0, "this has no effect without custom-http-errors")
+			return option.Unless(len(s.ErrorPages.Statuses) > 0, "the setting has no effect without custom-http-errors")
 		},
 	}
 )

@@ -126,7 +126,7 @@ var (
 		OnError:   func(s *Settings) { s.Asked.Auth.NoCache = true },
 		Meanwhile: "responses are not cached",
 		Check: func(s *Settings) string {
-			return option.Unless(s.Asked.Auth.CacheKey != "", "this has no effect without auth-cache-key")
+			return option.Unless(s.Asked.Auth.CacheKey != "", "the setting has no effect without auth-cache-key")
 		},
 	}
 	authAlwaysSetCookie = Annotation{
@@ -182,7 +182,7 @@ var (
 )
 
 func withoutAuth(s *Settings) string {
-	return option.Unless(s.Asked.Auth.URL != "" || s.Asked.Auth.Broken, "this has no effect without auth-url")
+	return option.Unless(s.Asked.Auth.URL != "" || s.Asked.Auth.Broken, "the setting has no effect without auth-url")
 }
 
 // externalAuth holds the values of the annotations for external authentication. Broken is true if an invalid value
@@ -228,7 +228,7 @@ func GlobalAuth(name string) *Annotation {
 		row.OnError = func(s *Settings) { global(s, func() { own.OnError(s) }) }
 	}
 	if own.Meanwhile == ingressClosed {
-		row.Meanwhile = "all requests to which it applies get 503"
+		row.Meanwhile = "all requests to which the key applies get 503"
 	}
 	row.Check = func(s *Settings) (message string) {
 		if own.Check != nil {
@@ -382,7 +382,7 @@ func readLifetimes(value string) (all []ir.AuthLifetime, err error) {
 		}
 		l := ir.AuthLifetime{}
 		if l.For, err = nginx.Time(words[len(words)-1]); err != nil || len(words) == 1 || l.For <= 0 {
-			return nil, fmt.Errorf("%s is not a list of statuses and a time, such as 200 202 5m", nginx.Quote(text))
+			return nil, fmt.Errorf("%s is not a list of status codes and a time, such as 200 202 5m", nginx.Quote(text))
 		}
 		for _, word := range words[:len(words)-1] {
 			status, err := strconv.Atoi(word)

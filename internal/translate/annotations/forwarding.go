@@ -113,7 +113,7 @@ var (
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Prefix }, nginx.Chars("/-._~:", maxPathBytes)),
 		Check: func(s *Settings) string {
 			return option.Unless(s.RewriteTarget != "",
-				"this has no effect without rewrite-target, as in ingress-nginx")
+				"the setting has no effect without rewrite-target, as in ingress-nginx")
 		},
 	}
 	fastcgiIndex = Annotation{
@@ -145,7 +145,7 @@ func (s *Settings) finishPrefix() {
 
 func checkCGI(s *Settings) string {
 	return option.Unless(s.Forwarding.Protocol == ir.FastCGI,
-		"this has no effect, because the backend does not use FastCGI: set backend-protocol to FCGI")
+		"the setting has no effect, because the backend does not use FastCGI: set backend-protocol to FCGI")
 }
 
 // readObjectName checks the name of a Kubernetes object, with or without a namespace, and returns it unchanged.

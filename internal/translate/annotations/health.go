@@ -19,11 +19,12 @@ const (
 	checkUnhealthy = 3
 	maxChecks      = 100
 	maxFailures    = 1000
-	noFastCGICheck = "this has no effect, because health checks do not support FastCGI: use " + OwnPrefix +
+	noFastCGICheck = "the setting has no effect, because health checks do not support FastCGI: use " + OwnPrefix +
 		"eject-after-failures"
-	noGRPCStatus = "this has no effect, because the response to a gRPC health check is SERVING instead of an " +
+	noGRPCStatus = "the setting has no effect, because the response to a gRPC health check is SERVING instead of an " +
 		"HTTP status"
-	noHealthCheck = "this has no effect, because there is no health check: set " + OwnPrefix + "health-check-path"
+	noHealthCheck = "the setting has no effect, because there is no health check: " +
+		"set " + OwnPrefix + "health-check-path"
 )
 
 // The annotations for slow start of new endpoints, and for the ejection of failing endpoints.

@@ -28,7 +28,7 @@ const (
 	// everybodyCounts is used in messages about an invalid list of exempt clients. It describes the effect: no client
 	// is exempt from the limits.
 	everybodyCounts = "the limits apply to all clients"
-	noLimit         = "this has no effect without limit-rps, limit-rpm or limit-connections"
+	noLimit         = "the setting has no effect without limit-rps, limit-rpm or limit-connections"
 )
 
 // The annotations that limit the number of requests and connections per client.
@@ -60,7 +60,7 @@ var (
 			nginx.Number(1, maxMultiplier)),
 		Check: func(s *Settings) string {
 			return option.Unless(s.Asked.Limits.PerSecond+s.Asked.Limits.PerMinute > 0,
-				"this has no effect without limit-rps or limit-rpm")
+				"the setting has no effect without limit-rps or limit-rpm")
 		},
 		OnError: (*Settings).close, Meanwhile: ingressClosed,
 	}

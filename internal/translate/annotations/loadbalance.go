@@ -34,8 +34,8 @@ const (
 	// no affinity annotation. As in ingress-nginx, only affinity sets the session cookie.
 	needsAffinity = "no session cookie is set, so each request goes to a random endpoint: set affinity to cookie, " +
 		"and set affinity-mode"
-	noAffinity = "this has no effect without a session cookie: set affinity to cookie"
-	noHash     = "this has no effect without a hash: set upstream-hash-by"
+	noAffinity = "the setting has no effect without a session cookie: set affinity to cookie"
+	noHash     = "the setting has no effect without a hash: set upstream-hash-by"
 	// maxHashBytes is the maximum length of upstream-hash-by and limit-conn-zone-variable, in bytes.
 	maxHashBytes = 1024
 	// subsetSize is the default of upstream-hash-by-subset-size, as in ingress-nginx.
@@ -112,7 +112,7 @@ func checkAlgorithm(s *Settings) string {
 func checkHashBy(s *Settings) string {
 	switch {
 	case s.Asked.Affinity.On:
-		return "this has no effect, because the session cookie takes precedence, as in ingress-nginx"
+		return "the setting has no effect, because the session cookie takes precedence, as in ingress-nginx"
 	case s.Asked.Balancing.HashBy != "" && !strings.Contains(s.Asked.Balancing.HashBy, "$"):
 		return "the value contains no variable, so all requests go to the same endpoint: add a variable, such as " +
 			"$request_uri"

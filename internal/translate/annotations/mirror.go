@@ -50,7 +50,7 @@ var (
 )
 
 func withoutMirror(s *Settings) string {
-	return option.Unless(s.Asked.Mirror.URL != "", "this has no effect without mirror-target")
+	return option.Unless(s.Asked.Mirror.URL != "", "the setting has no effect without mirror-target")
 }
 
 // mirror returns the filter that sends a copy of each request to the mirror URL. It runs after all other filters.

@@ -27,7 +27,7 @@ var (
 		Check: func(s *Settings) string {
 			asked := &s.Asked.ProxyRedirect
 			return option.Unless(asked.From == off || asked.To != "" && asked.To != off,
-				"this has no effect without proxy-redirect-to")
+				"the setting has no effect without proxy-redirect-to")
 		},
 	}
 	proxyRedirectTo = Annotation{
@@ -66,9 +66,10 @@ func (s *Settings) checkProxyRedirectTo() string {
 	case asked.To == off:
 		return ""
 	case asked.From == "" || asked.From == off:
-		return "this has no effect without proxy-redirect-from"
+		return "the setting has no effect without proxy-redirect-from"
 	case asked.needsGroups():
-		return "this has no effect, because it refers to groups, and proxy-redirect-from is not a regular expression"
+		return "the setting has no effect, because it refers to groups, and proxy-redirect-from is not a regular " +
+			"expression"
 	}
 	return ""
 }
@@ -107,7 +108,7 @@ func checkRedirectText(value string) error {
 	case len(value) > maxPathBytes:
 		return tooLong(maxPathBytes)
 	case strings.ContainsAny(value, " \t\"'"):
-		return fmt.Errorf("%s contains a space or a quote: write one text without them", nginx.Quote(value))
+		return fmt.Errorf("%s must not contain a space or a quote", nginx.Quote(value))
 	}
 	return nil
 }

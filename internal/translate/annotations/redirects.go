@@ -32,7 +32,8 @@ var (
 		Values: "a number from 300 to 308", Example: "308", Default: "301", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Redirects.PermanentCode }, nginx.Number(300, 308)),
 		Check: func(s *Settings) string {
-			return option.Unless(s.Asked.Redirects.Permanent != "", "this has no effect without permanent-redirect")
+			return option.Unless(s.Asked.Redirects.Permanent != "", "the setting has no effect without "+
+				"permanent-redirect")
 		},
 	}
 	temporalRedirect = Annotation{
@@ -49,7 +50,8 @@ var (
 		Values: "a number from 300 to 307", Example: "307", Default: "302", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Redirects.TemporalCode }, nginx.Number(300, 307)),
 		Check: func(s *Settings) string {
-			return option.Unless(s.Asked.Redirects.Temporal != "", "this has no effect without temporal-redirect")
+			return option.Unless(s.Asked.Redirects.Temporal != "", "the setting has no effect without "+
+				"temporal-redirect")
 		},
 	}
 )
@@ -78,7 +80,7 @@ func (s *Settings) redirects(path string) []ir.Filter {
 // readURL parses a URL and returns it percent-encoded, so that it cannot contain characters that end a header.
 func readURL(value string) (string, error) {
 	if strings.ContainsAny(value, "${}") {
-		return "", fmt.Errorf("%s contains a variable or a brace, which are not supported here", nginx.Quote(value))
+		return "", fmt.Errorf("%s must not contain a variable or a brace", nginx.Quote(value))
 	}
 	u, err := url.Parse(value)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Opaque != "" {

@@ -43,8 +43,8 @@ const (
 		"Upgrade, Connection, Host, X-Real-IP and X-Forwarded-*. Any other snippet might reject requests, so all " +
 		"requests get 503, unless [the option snippets](caddyfile.md#snippets) is set to `ignore`."
 	configuration = "nginx configuration; `false` means no snippet"
-	noSnippet     = "snippets are not supported yet, and this one has no effect"
-	ignoring      = "; the administrator's option \"snippets ignore\" serves requests without it"
+	noSnippet     = "the snippet has no effect, because snippets are not supported yet"
+	ignoring      = "; if the administrator sets the option \"snippets ignore\", requests are served anyway"
 )
 
 // snippet returns an annotation whose value is an nginx snippet. The function judge must return an error if the snippet
@@ -166,7 +166,7 @@ func firewall(name string, of func(*Settings) *bool) Annotation {
 		},
 		Check: func(s *Settings) string {
 			if *of(s) {
-				return "ModSecurity is not supported yet, and this has no effect"
+				return "the setting has no effect, because ModSecurity is not supported yet"
 			}
 			return ""
 		},
@@ -181,7 +181,7 @@ func (s *Settings) firewallBlocks(on bool) error {
 	}
 	return nginx.Unsupported(fmt.Sprintf(
 		"ModSecurity is not supported, and \"SecRuleEngine On\" in the ConfigMap's modsecurity-snippet would reject "+
-			"requests: all requests to which it applies get 503. Turn ModSecurity off, or set SecRuleEngine "+
+			"requests: all requests to which ModSecurity applies get 503. Turn ModSecurity off, or set SecRuleEngine "+
 			"DetectionOnly%s", ignoring))
 }
 

@@ -94,10 +94,11 @@ func readCiphers(value string) ([]string, error) {
 	list := nginx.Quote(strings.Join(unknown, ":"))
 	switch {
 	case len(known) == 0:
-		return nil, fmt.Errorf("%s contains no supported TLS 1.2 cipher, and has no effect: write some of %s",
+		return nil, fmt.Errorf("%s contains no supported TLS 1.2 cipher, and has no effect: write one or more of %s",
 			nginx.Quote(value), strings.Join(cipherNames(), ", "))
 	case len(unknown) > 0:
-		return known, nginx.Remark("ignored, because Go does not support these ciphers or cannot select them: " + list)
+		return known, nginx.Remark("these ciphers are ignored, because Go does not support them or cannot select " +
+			"them: " + list)
 	}
 	return known, nil
 }

@@ -57,7 +57,7 @@ type tracing struct {
 }
 
 func checkTracing(s *Settings) string {
-	return option.Unless(s.Tracing.On, "this has no effect without enable-opentelemetry")
+	return option.Unless(s.Tracing.On, "the setting has no effect without enable-opentelemetry")
 }
 
 // TracingOf returns the tracing settings, or nil if requests are not traced.

@@ -32,17 +32,17 @@ func unknown(key string) string {
 	own := strings.TrimPrefix(name, OwnPrefix)
 	switch other := Table.Find(OwnPrefix + own); {
 	case isNginx && other != nil:
-		return fmt.Sprintf("there is no annotation %q, and it has no effect; did you mean %s?", key, other.Name)
+		return fmt.Sprintf("the annotation %q does not exist, and has no effect; did you mean %s?", key, other.Name)
 	case isNginx:
-		return fmt.Sprintf("there is no annotation %q, and it has no effect%s", key, suggest.Hint(name, known))
+		return fmt.Sprintf("the annotation %q does not exist, and has no effect%s", key, suggest.Hint(name, known))
 	case Table.Find(own) != nil:
-		return fmt.Sprintf("there is no annotation %q, and it has no effect; did you mean %s?", key, Key(own))
+		return fmt.Sprintf("the annotation %q does not exist, and has no effect; did you mean %s?", key, Key(own))
 	case own == "tcp-ports", own == "udp-ports", strings.HasPrefix(own, "stream-"):
 		return fmt.Sprintf(
 			"%s is an annotation of Services, for TCP and UDP ports, and has no effect on an Ingress: move it to "+
 				"the Service", key)
 	}
-	return fmt.Sprintf("there is no annotation %q, and it has no effect%s", key, suggest.Hint(own, ownNames()))
+	return fmt.Sprintf("the annotation %q does not exist, and has no effect%s", key, suggest.Hint(own, ownNames()))
 }
 
 // ownNames returns the names of the annotations that start with OwnPrefix, without that prefix.

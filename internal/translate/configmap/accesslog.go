@@ -127,7 +127,7 @@ var (
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Syslog.On }, nginx.Bool),
 		Check: func(c *Config) string {
 			return option.Unless(!c.Syslog.On || c.Syslog.Host != "",
-				"this has no effect, because there is no syslog server: set syslog-host")
+				"the setting has no effect, because there is no syslog server: set syslog-host")
 		},
 	}
 	syslogHost = Key{
@@ -189,7 +189,8 @@ func readLogPath(value string) (string, error) {
 	switch {
 	case strings.HasPrefix(value, "syslog:"):
 		return "",
-			nginx.Unsupported("this is not the path of a file: for a syslog server, set enable-syslog and syslog-host")
+			nginx.Unsupported("the value is not the path of a file: to send the log to a syslog server, set " +
+				"enable-syslog and syslog-host")
 	case !strings.HasPrefix(value, "/") || strings.ContainsFunc(value, nginx.IsControl):
 		return "", fmt.Errorf("%s is not an absolute path", nginx.Quote(value))
 	}

@@ -64,7 +64,7 @@ func (r *reading) other(name, field string) {
 		r.Warn(report.UnknownKey, field,
 			fmt.Sprintf("the key %s of ingress-nginx is not supported yet, and has no effect%s", name, notes[name]))
 	default:
-		r.Warn(report.UnknownKey, field, fmt.Sprintf("unknown key %q: it has no effect%s",
+		r.Warn(report.UnknownKey, field, fmt.Sprintf("the key %q does not exist, and has no effect%s",
 			name, suggest.Hint(name, append(Table.Names(), names...))))
 	}
 }

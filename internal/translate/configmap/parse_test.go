@@ -181,9 +181,9 @@ func TestRefused(t *testing.T) {
 		{"brotli-level", "12", "is not a number from 0 to 11"},
 		{"forwarded-for-header", "X Real", "is not a valid name"},
 		{"forwarded-for-header", "X\r\nY: z", "U+000D"},
-		{"proxy-protocol-header-timeout", "0s", "is not a time above 0"},
-		{"proxy-protocol-header-timeout", "-1s", "is not a time above 0"},
-		{"proxy-protocol-header-timeout", "soon", "is not a time above 0"},
+		{"proxy-protocol-header-timeout", "0s", "is not a valid time"},
+		{"proxy-protocol-header-timeout", "-1s", "is not a valid time"},
+		{"proxy-protocol-header-timeout", "soon", "is not a valid time"},
 		{"upstream-keepalive-connections", "-1", "is not a number from 0"},
 		{"upstream-keepalive-timeout", "0", "set upstream-keepalive-connections to 0"},
 		{"worker-shutdown-timeout", "-5s", "is not a time"},
@@ -366,7 +366,7 @@ func TestOtherKeys(t *testing.T) {
 		"jaeger-endpoint":        "as in ingress-nginx v1.15",
 		"proxy-body-zise":        "did you mean proxy-body-size?",
 		"whitelist-source-rnage": "did you mean whitelist-source-range?",
-		"completely-different":   `unknown key "completely-different": it has no effect`,
+		"completely-different":   `the key "completely-different" does not exist, and has no effect`,
 	} {
 		config, problems := parse(map[string]string{name: "x"})
 		if !reflect.DeepEqual(config, &Config{}) {

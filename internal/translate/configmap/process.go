@@ -106,9 +106,9 @@ var strictValidatePathType = Key{
 // regardless of this key.
 var proxySSLLocationOnly = Key{
 	Name: "proxy-ssl-location-only",
-	Doc: "In k8singress, the annotations proxy-ssl-* apply only to the paths of their own Ingress, whatever this key " +
-		"is. In ingress-nginx, the key must be `true` for that; with `false`, the annotations of the oldest Ingress " +
-		"of a host also apply to the other Ingresses of the host that lack these annotations.\n\n" +
+	Doc: "In k8singress, the annotations proxy-ssl-* apply only to the paths of their own Ingress, whatever the " +
+		"value of this key is. In ingress-nginx, the key must be `true` for that; with `false`, the annotations of " +
+		"the oldest Ingress of a host also apply to the other Ingresses of the host that lack these annotations.\n\n" +
 		"In k8singress, the key only controls a warning: with `false`, Events report Ingresses for which " +
 		"ingress-nginx behaves differently.",
 	Values: booleans, Example: "true", Default: "false",

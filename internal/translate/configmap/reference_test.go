@@ -42,7 +42,7 @@ func TestRows(t *testing.T) {
 		data := map[string]string{"proxy-real-ip-cidr": "10.0.0.0/8"}
 		data[row.Name] = row.Example
 		for _, p := range parsed(data) {
-			if !strings.HasPrefix(p.Message, "this has no effect") {
+			if !strings.HasPrefix(p.Message, "the setting has no effect") {
 				t.Errorf("%s: the example does not work: %v", row.Name, p)
 			}
 		}

@@ -29,7 +29,8 @@ var (
 func readStatusReaders(value string) ([]string, error) {
 	networks, err := nginx.AllNetworks(value)
 	if err != nil {
-		return []string{nginx.Nowhere}, nginx.Partial("no client may read the status because of this list: " +
+		return []string{nginx.Nowhere}, nginx.Partial("no client may read the status page, because the list is " +
+			"invalid: " +
 			err.Error())
 	}
 	return networks, nil

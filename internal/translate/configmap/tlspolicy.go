@@ -68,7 +68,8 @@ func readProtocols(value string) (ir.TLSVersion, error) {
 	}
 	var err error
 	if len(others) > 0 {
-		err = nginx.Remark(fmt.Sprintf("ignored, because only TLSv1.2 and TLSv1.3 are supported: %s",
+		err = nginx.Remark(fmt.Sprintf("these TLS versions are ignored, because only TLSv1.2 and TLSv1.3 are "+
+			"supported: %s",
 			nginx.Quote(strings.Join(others, " "))))
 	}
 	switch {

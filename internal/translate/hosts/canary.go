@@ -63,11 +63,12 @@ func (m *mergeState) join(r *Contribution, p *Path) {
 	case main.canary != nil:
 		problem.Reason = report.PathConflict
 		problem.Message = fmt.Sprintf(
-			"%s is also a canary for the path %s of %s, and a path can have only one: this one gets no requests",
+			"%s is also a canary for the path %s of %s, and a path can have only one canary: this Ingress gets no "+
+				"requests",
 			snapshot.Elder(main.canary.Object, r.Object), p.Match.Path, OrEvery(m.Host.Host))
 	case main.path.Backend.ID == p.Backend.ID:
 		problem.Reason = report.InvalidBackend
-		problem.Message = fmt.Sprintf("the canary has no effect, because it has the same backend %s as %s",
+		problem.Message = fmt.Sprintf("the canary has no effect, because its backend %s is also the backend of %s",
 			p.Backend.ID,
 			main.by.Ref())
 	default:

@@ -86,7 +86,8 @@ func (m *mergeState) reportForeignEntry(r *Contribution, c *ir.Certificate) {
 	case !m.around.Policy.Admits(c.Host, r.namespace()):
 		list, _ := m.around.Policy.ReservedFor(c.Host)
 		p.Message = fmt.Sprintf(
-			"the entry has no effect on %s, which the option host_owner reserves for the namespaces %s", c.Host,
+			"the entry has no effect on the host %s, which the option host_owner reserves for the namespaces "+
+				"%s", c.Host,
 			report.List(list, len(list), report.MaxListed))
 	case strings.HasPrefix(c.Host, "*.") && m.rulesBelow(r.namespace()):
 		m.addCandidate(r, c)
@@ -95,7 +96,8 @@ func (m *mergeState) reportForeignEntry(r *Contribution, c *ir.Certificate) {
 		return
 	case m.Owner.By != nil:
 		p.Message = fmt.Sprintf(
-			"%s in another namespace owns %s: its certificate is used, and this entry has no effect there",
+			"%s in another namespace owns the host %s: the certificate of the owner is used, and this entry has no "+
+				"effect for the host",
 			m.ownerFor(r), c.Host)
 	default:
 		p.Reason, p.Message = report.InvalidHost, noRule(r, c)
@@ -108,13 +110,13 @@ func (m *mergeState) reportForeignEntry(r *Contribution, c *ir.Certificate) {
 func noRule(r *Contribution, c *ir.Certificate) string {
 	if c.Automated {
 		return fmt.Sprintf(
-			"no certificate is requested for %s, because no rule names this host: add a rule, or remove the host "+
+			"no certificate is requested for the host %s, because no rule names it: add a rule, or remove the host "+
 				"from tls",
 			c.Host)
 	}
 	return fmt.Sprintf(
-		"the certificate of the Secret %s is not used for %s, because no rule of the namespace %s names this host: "+
-			"add a rule, or remove the host from tls", c.Secret, c.Host, r.namespace())
+		"the certificate of the Secret %s is not used for the host %s, because no rule of the namespace %s names "+
+			"this host: add a rule, or remove the host from tls", c.Secret, c.Host, r.namespace())
 }
 
 // addCandidate adds c to m.Others: the certificate of a namespace that does not own this wildcard. Hosts of this

@@ -149,10 +149,10 @@ func WildcardOf(host string) string {
 	return "*" + host[dot:]
 }
 
-// OrEvery returns host for use in a message, or "every host" if host is empty.
+// OrEvery returns "the host HOST" for use in a message, or "every host" if host is empty.
 func OrEvery(host string) string {
 	if host == "" {
 		return "every host"
 	}
-	return host
+	return "the host " + host
 }

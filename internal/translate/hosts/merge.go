@@ -250,9 +250,6 @@ func (m *mergeState) conflict(r *Contribution, p *Path, winner claim) {
 
 func (m *mergeState) explain(r *Contribution, p *Path, winner claim) string {
 	path, of := winner.path.Match.Path, OrEvery(m.Host.Host)
-	if m.Host.Host != "" {
-		of = "host " + of
-	}
 	who := winner.by.Ref().String()
 	if snapshot.Older(winner.by.Object, r.Object) < 0 {
 		who = snapshot.Elder(winner.by.Object, r.Object)
@@ -262,7 +259,7 @@ func (m *mergeState) explain(r *Contribution, p *Path, winner claim) string {
 	}
 	switch {
 	case winner.path.Last:
-		return fmt.Sprintf("%s has another default backend for %s, which is used", who, of)
+		return fmt.Sprintf("%s has another default backend for %s, which is used instead", who, of)
 	case winner.by == r:
 		return fmt.Sprintf("the Ingress defines the path %s of %s twice, and the first definition is used", path, of)
 	}

@@ -46,7 +46,8 @@ func (m *mergeState) names() {
 			aliases = r
 		case !slices.Equal(aliases.Aliases, r.Aliases):
 			m.withoutName(r, report.ServerAlias, fmt.Sprintf(
-				"this has no effect on %s: %s has different aliases, which are used instead", OrEvery(m.Host.Host),
+				"the setting has no effect on %s: %s has different aliases, which are used "+
+					"instead", OrEvery(m.Host.Host),
 				snapshot.Elder(aliases.Object, r.Object)))
 		}
 		if r.WWW != 0 && www == nil {
@@ -54,7 +55,8 @@ func (m *mergeState) names() {
 		}
 	}
 	for r := range m.ofOwner(false) {
-		why := "this has no effect on " + OrEvery(m.Host.Host) + ": " + m.ownerFor(r) + " in another namespace owns it"
+		why := "the setting has no effect on " + OrEvery(m.Host.Host) + ": " + m.ownerFor(r) + " in another " +
+			"namespace owns this host"
 		if len(r.Aliases) > 0 && m.serves(r) {
 			m.withoutName(r, report.ServerAlias, why)
 		}
@@ -73,7 +75,7 @@ func (m *mergeState) aliases(r *Contribution) {
 		return
 	case host == "":
 		m.withoutName(r, report.ServerAlias,
-			"this has no effect on the rule without a host, which matches every name anyway")
+			"the setting has no effect on the rule without a host, which matches every name anyway")
 		return
 	}
 	for _, alias := range r.Aliases {
@@ -96,7 +98,7 @@ func (m *mergeState) www(r *Contribution) {
 		return
 	case host == "" || strings.HasPrefix(host, "*."):
 		m.withoutName(r, report.FromToWWW,
-			"this has no effect on "+OrEvery(host)+": only a complete host name can have such a redirect")
+			"the setting has no effect on "+OrEvery(host)+": only a complete host name can have such a redirect")
 		return
 	}
 	other, ok := strings.CutPrefix(host, "www.")
@@ -149,7 +151,8 @@ func (s *Naming) Resolve(name string, wants []Name) *Named {
 			n.addProblem(&w, *p)
 		case by.By != nil:
 			n.addProblem(&w, report.Problem{Severity: report.Warning,
-				Message: fmt.Sprintf("%s is already a name of %s, because of %s, so it does not become a name of %s",
+				Message: fmt.Sprintf("%s is already a name of the host %s, because of %s, so it does not become a "+
+					"name of the host %s",
 					displayName(name), by.Of,
 					snapshot.RefOf(by.By), w.Of)})
 		default:
@@ -219,7 +222,7 @@ func (s *Naming) refusal(w *Name) *report.Problem {
 	}
 	if own := s.Merged(host); own != nil && own.Owner.By != nil {
 		return &report.Problem{Severity: report.Warning,
-			Message: fmt.Sprintf("this has no effect on %s, because a rule of %s names it", host,
+			Message: fmt.Sprintf("the setting has no effect on the host %s, because a rule of %s names this host", host,
 				snapshot.RefOf(own.Owner.By))}
 	}
 	for _, around := range s.others(w.Name) {

@@ -117,8 +117,8 @@ func (m *mergeState) opensForStrangers(r *Contribution, p *Path) bool {
 	m.problem(r, report.Problem{
 		Severity: report.Error, Reason: report.HostConflict, Field: p.Field,
 		Message: fmt.Sprintf(
-			"requests for the path %s of %s get 403: %s requires client certificates, and on such a host only its "+
-				"own namespace may serve the challenges of certificate authorities", p.Match.Path,
+			"requests for the path %s of %s get 403: %s requires client certificates, and on such a host only the "+
+				"namespace that owns the host may serve the challenges of certificate authorities", p.Match.Path,
 			OrEvery(m.Host.Host),
 			m.ownerFor(r)),
 	})
@@ -148,8 +148,9 @@ func (m *mergeState) addOwnerProblems() {
 			served = append(served, r.Ref().String())
 			m.problem(r, report.Problem{Severity: report.Info, Reason: report.HostConflict, Field: "spec.rules",
 				Message: fmt.Sprintf(
-					"%s in another namespace owns %s: the paths of this Ingress are served there, and that "+
-						"namespace decides about settings of the whole host", m.ownerFor(r), OrEvery(m.Host.Host))})
+					"%s in another namespace owns %s: the paths of this Ingress are served on the host, but "+
+						"that namespace decides about settings of the whole "+
+						"host", m.ownerFor(r), OrEvery(m.Host.Host))})
 		default:
 			refused = append(refused, r.Ref().String())
 			m.refuse(r, "spec.rules")
@@ -183,7 +184,8 @@ func (m *mergeState) addWildcardProblems() {
 		})
 	}
 	if above := m.around.ownerAbove(); above.By != nil && !m.Owner.Is(above.Namespace) {
-		warn("the namespace %s owns %s, but requests for %s are served by this namespace", above.Namespace,
+		warn("the namespace %s owns the hosts %s, but requests for the host %s are served by this "+
+			"namespace", above.Namespace,
 			WildcardOf(host), host)
 	}
 	var others []string
@@ -195,8 +197,8 @@ func (m *mergeState) addWildcardProblems() {
 	if len(others) > 0 {
 		slices.Sort(others)
 		warn(
-			"other namespaces own hosts below %s, and get the requests for these: %s. To keep all of them in one "+
-				"namespace, use the option host_ownership or host_owner", host,
+			"other namespaces own hosts below %s, and get the requests for these hosts: %s. To keep all of them in "+
+				"one namespace, use the option host_ownership or host_owner", host,
 			report.List(others, len(others), report.MaxListed))
 	}
 }
@@ -206,8 +208,8 @@ func (m *mergeState) addWildcardProblems() {
 func (m *mergeState) refuse(r *Contribution, field string) {
 	host := m.Host.Host
 	message := fmt.Sprintf(
-		"%s in another namespace owns %s: this Ingress is not served there, because of the option \"host_ownership "+
-			"namespace\". Use another host", m.ownerFor(r), OrEvery(host))
+		"%s in another namespace owns %s: this Ingress is not served on the host, because of the option "+
+			"\"host_ownership namespace\". Use another host", m.ownerFor(r), OrEvery(host))
 	if !m.around.Policy.Admits(host, r.namespace()) {
 		list, _ := m.around.Policy.ReservedFor(host)
 		message = fmt.Sprintf(
@@ -266,7 +268,7 @@ func (m *mergeState) handshake() {
 			m.Host.TLS = &ir.TLSPolicy{Version: m.Host.TLS.Version, Ciphers: r.TLS.Ciphers}
 			m.Host.TLSOrigin = r.Ref().String()
 		case !slices.Equal(chosen.TLS.Ciphers, r.TLS.Ciphers):
-			m.otherCiphers(r, "this has no effect on "+OrEvery(m.Host.Host)+": "+
+			m.otherCiphers(r, "the setting has no effect on "+OrEvery(m.Host.Host)+": "+
 				snapshot.Elder(chosen.Object, r.Object)+" has different ssl-ciphers, which are used instead")
 		}
 	}

@@ -30,8 +30,8 @@ func (m *mergeState) passthrough(results []*Contribution) {
 		m.problem(chosen, report.Problem{
 			Severity: report.Warning, Reason: report.InvalidPath, Field: report.AnnotationField(report.SSLPassthrough),
 			Message: fmt.Sprintf(
-				"ssl-passthrough has no effect on %s, because the backend of the path / would get the connections, "+
-					"and there is no such path: add it", host),
+				"ssl-passthrough has no effect on the host %s, because the backend of the path / would get the "+
+					"connections, and there is no such path: add it", host),
 		})
 		return
 	case closed != nil:
@@ -61,8 +61,8 @@ func (m *mergeState) keepOut(chosen, closed *Contribution, status string) {
 	m.problem(chosen, report.Problem{
 		Severity: report.Error, Reason: report.InvalidAnnotation, Field: report.AnnotationField(report.SSLPassthrough),
 		Message: fmt.Sprintf(
-			"the TLS connections of %s are not passed through, because %s rejects all requests for the path /: TLS "+
-				"is terminated here, and requests get %s. %s", m.Host.Host, who, status, why),
+			"the TLS connections of the host %s are not passed through, because %s rejects all requests for the path "+
+				"/: the controller terminates TLS, and requests get %s. %s", m.Host.Host, who, status, why),
 	})
 }
 
@@ -98,7 +98,7 @@ func (m *mergeState) mayPass(r *Contribution) bool {
 		m.problem(r, report.Problem{
 			Severity: report.Error, Reason: report.HostConflict, Field: report.AnnotationField(report.SSLPassthrough),
 			Message: fmt.Sprintf(
-				"ssl-passthrough has no effect on %s, because %s in another namespace owns this host: set "+
+				"ssl-passthrough has no effect on the host %s, because %s in another namespace owns this host: set "+
 					"ssl-passthrough there, or use another host", m.Host.Host, m.ownerFor(r)),
 		})
 	}
@@ -129,8 +129,9 @@ func (m *mergeState) addPassthroughProblems(results []*Contribution, chosen *Con
 		m.problem(r, report.Problem{
 			Severity: report.Warning, Reason: report.PathConflict, Field: path.Field,
 			Message: fmt.Sprintf(
-				"the path %s of %s gets only requests without TLS, because ssl-passthrough of %s forwards all TLS "+
-					"connections of the host to the backend of its path /", path.Match.Path, m.Host.Host, chosen.Ref()),
+				"the path %s of the host %s gets only requests without TLS, because ssl-passthrough of %s forwards "+
+					"all TLS connections of the host to the backend of its path "+
+					"/", path.Match.Path, m.Host.Host, chosen.Ref()),
 		})
 	}
 }

@@ -20,13 +20,14 @@ func (m *mergeState) appRoot() {
 		case chosen == nil:
 			chosen = r
 		case !reflect.DeepEqual(r.Root, chosen.Root):
-			m.otherRoot(r, "this has no effect on "+OrEvery(host)+": "+snapshot.Elder(chosen.Object, r.Object)+
+			m.otherRoot(r, "the setting has no effect on "+OrEvery(host)+": "+snapshot.Elder(chosen.Object, r.Object)+
 				" has a different app-root, which is used instead")
 		}
 	}
 	for r := range m.ofOwner(false) {
 		if r.Root != nil && m.serves(r) {
-			m.otherRoot(r, "this has no effect on "+OrEvery(host)+": "+m.ownerFor(r)+" in another namespace owns it")
+			m.otherRoot(r, "the setting has no effect on "+OrEvery(host)+": "+m.ownerFor(r)+" in another namespace "+
+				"owns this host")
 		}
 	}
 	if chosen == nil {

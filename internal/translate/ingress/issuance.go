@@ -52,7 +52,7 @@ func (r *reading) overruled(by string) {
 	if r.Object.Annotations[annotations.OwnPrefix+"auto-https"] != "" &&
 		r.annotations.AutoHTTPS != annotations.AutoHTTPSOff {
 		r.problem(report.Warning, report.InvalidAnnotation, report.AnnotationField(annotations.AutoHTTPS.Name),
-			"the annotation has no effect, because %s disables certificates from issuers here", by)
+			"the annotation has no effect, because %s disables certificates from issuers for this Ingress", by)
 	}
 }
 

@@ -11,13 +11,14 @@ import (
 
 // PassthroughIsOff is the warning for an Ingress with ssl-passthrough if the administrator has not set the option
 // ssl_passthrough.
-const PassthroughIsOff = "ssl-passthrough has no effect, because the administrator has not enabled it: TLS is " +
-	"terminated here. Set the option ssl_passthrough in the Caddyfile"
+const PassthroughIsOff = "ssl-passthrough has no effect, because the administrator has not enabled it: the " +
+	"controller terminates TLS. Set the option ssl_passthrough in the Caddyfile"
 
 // passthroughBesideRanges is the error for an Ingress with both ssl-passthrough and allowed or denied client addresses.
 // The addresses of clients are not checked for passed-through connections, so ssl-passthrough is ignored.
 const passthroughBesideRanges = "the TLS connections are not passed through, because the Ingress has a list of " +
-	"source ranges, which is not checked for passed-through connections: TLS is terminated here. Remove one of the two"
+	"source ranges, which is not checked for passed-through connections: the controller " +
+	"terminates TLS. Remove ssl-passthrough or the list"
 
 // passthrough sets PassesThrough if the Ingress requests passthrough and the settings of the Ingress and of the
 // administrator allow it.
@@ -54,7 +55,7 @@ func (r *Result) VoidFor(hosts []string, all bool) *report.Problem {
 		Field: report.AnnotationField(report.SSLPassthrough),
 		Message: fmt.Sprintf(
 			"TLS connections%s are passed through to the backend, so these annotations apply only to requests "+
-				"without TLS: %s. Configure the same in the backend%s", whose, strings.Join(void, ", "), then),
+				"without TLS: %s. Configure the backend in the same way%s", whose, strings.Join(void, ", "), then),
 	}
 }
 

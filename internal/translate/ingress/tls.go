@@ -117,7 +117,8 @@ func (r *reading) secret(e *tlsEntry) {
 			c.SecondSecret = e.secret
 		default:
 			r.problem(report.Warning, report.HostConflict, e.field+".secretName",
-				"%s already has the certificates of the Secrets %s and %s, and the maximum is two: this one is ignored",
+				"the host %s already has the certificates of the Secrets %s and %s, and the maximum is two: the "+
+					"Secret of this entry is ignored",
 				host, c.Secret.Name, c.SecondSecret.Name)
 		}
 	}
@@ -142,8 +143,8 @@ func (r *reading) without(e *tlsEntry, all []*tlsEntry) {
 			r.certificateProblem(e.hosts, "",
 				report.Problem{Severity: report.Warning, Reason: report.SecretNotFound, Field: e.field,
 					Message: key +
-						" hands the certificates of the Ingress to cert-manager, which requires a secretName here: " +
-						"the default certificate is used"})
+						" hands the certificates of the Ingress to cert-manager, which requires secretName in this " +
+						"entry: the default certificate is used"})
 		}
 		return
 	}

@@ -63,7 +63,8 @@ func unopened(option string, name ir.Name, options *settings.Config) string {
 	}
 	if !other.IsZero() {
 		return fmt.Sprintf(
-			"these ports are not open, because %s names %s: move the entries there, or write %s %s instead",
+			"these ports are not open, because the option %s names the ConfigMap %s: move the entries to that "+
+				"ConfigMap, or write %s %s instead",
 			option, other, option, name)
 	}
 	return fmt.Sprintf(

@@ -66,7 +66,7 @@ func unknown(key string) string {
 	for _, name := range Table.Names() {
 		names = append(names, strings.TrimPrefix(name, prefix))
 	}
-	return fmt.Sprintf("there is no annotation %q for Services, and it has no effect%s", key,
+	return fmt.Sprintf("the annotation %q does not exist for Services, and has no effect%s", key,
 		suggest.Hint(strings.TrimPrefix(key, prefix), names))
 }
 

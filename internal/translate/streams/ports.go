@@ -71,7 +71,7 @@ func readListed(word string) (Listed, error) {
 		if strings.HasPrefix(word, ":") || strings.HasSuffix(word, ":") {
 			hint = ", without a space next to the colon"
 		}
-		return Listed{}, fmt.Errorf("%s is not an entry: write a port from 1 to 65535, such as 5432 or 5432:pg%s",
+		return Listed{}, fmt.Errorf("%s is not a valid entry: write a port from 1 to 65535, such as 5432 or 5432:pg%s",
 			nginx.Quote(word), hint)
 	}
 	return Listed{Port: port, Target: target}, nil

@@ -79,7 +79,7 @@ func (r *reading) issuable(ref ir.Ref, s *Settings) *report.Problem {
 	return &report.Problem{
 		Severity: report.Error, Reason: report.InvalidAnnotation, Field: report.AnnotationField(streamTLSHost.Name),
 		Message: fmt.Sprintf(
-			"the option %s disables certificates from issuers here, so %s: set %s to a Secret",
+			"the option %s disables certificates from issuers, so %s: set %s to a Secret",
 			option, staysClosed,
 			streamTLSSecret.Name),
 	}

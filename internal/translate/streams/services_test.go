@@ -189,12 +189,12 @@ func TestOnePortForMany(t *testing.T) {
 		refOf("shop",
 			"db"): "an entry of the ConfigMap in the option tcp_services already uses the TCP port 5432: " +
 			"choose another port",
-		refOf("shop", "young"): "the TCP port 400 belongs to the older Service/shop/db: choose another port",
+		refOf("shop", "young"): "the TCP port 400 is already used by the older Service/shop/db: choose another port",
 		refOf("shop",
-			"next"): "the TCP port 401 belongs to an older Service of another namespace: choose another port",
+			"next"): "the TCP port 401 is already used by an older Service of another namespace: choose another port",
 		refOf("b",
-			"one"): "the TCP port 402 belongs to a Service of another namespace (which is treated as older because " +
-			"of its name: both were created in the same second): choose another port",
+			"one"): "the TCP port 402 is already used by a Service of another namespace (which is treated as older " +
+			"because of its name: both were created in the same second): choose another port",
 	} {
 		if diff := cmp.Diff([]string{field + words}, problemsOf(r, ref)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", ref, diff)
@@ -287,7 +287,7 @@ func TestNoIssuer(t *testing.T) {
 		r := translated(o, db)
 		want := []string{"error InvalidAnnotation metadata.annotations[k8singress.io/stream-tls-host]: the option " +
 			option +
-			" disables certificates from issuers here, so the ports of this Service stay closed: set " +
+			" disables certificates from issuers, so the ports of this Service stay closed: set " +
 			"k8singress.io/stream-tls-secret to a Secret"}
 		if diff := cmp.Diff(want, problemsOf(r, refOf("shop", "db"))); diff != "" || len(r.Routes) > 0 {
 			t.Errorf("%s: %q, and (-want +got):\n%s", option, owners(r), diff)

@@ -155,17 +155,18 @@ func (r *reading) take(w *wish, of ir.Ref) *report.Problem {
 		r.owners[w.place] = owner{of, w.field}
 		return nil
 	case first.Ref == of:
-		return invalid("port %d is listed twice, and %s is used: remove one of them", w.port, first.field)
+		return invalid("port %d is listed twice, and the entry %s is used: remove one of the two "+
+			"entries", w.port, first.field)
 	case first.Kind == kinds.ConfigMap:
 		return conflict("an entry of the ConfigMap in the option %s_services already uses the %s: choose another port",
 			w.protocol, w.place)
 	}
 	winner, other := r.services[first.Ref].object, r.services[of].object
 	if first.Namespace == of.Namespace {
-		return conflict("the %s belongs to %s: choose another port", w.place, snapshot.Elder(winner, other))
+		return conflict("the %s is already used by %s: choose another port", w.place, snapshot.Elder(winner, other))
 	}
 	// Do not mention the name of the Service that owns the port, because it is in another namespace.
-	return conflict("the %s belongs to %s: choose another port", w.place,
+	return conflict("the %s is already used by %s: choose another port", w.place,
 		snapshot.ElderOfKind(winner, other, " of another namespace"))
 }
 

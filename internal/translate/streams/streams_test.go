@@ -184,7 +184,7 @@ func TestTwice(t *testing.T) {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 	for _, message := range messages(r, "tcp") {
-		if !strings.Contains(message, " and data[53] is used") {
+		if !strings.Contains(message, " and the entry data[53] is used") {
 			t.Errorf("it does not say which entry is used: %s", message)
 		}
 	}

@@ -36,7 +36,7 @@ var (
 		OnError: (*Settings).close, Meanwhile: staysClosed,
 		Check: func(s *Settings) string {
 			return option.Unless(s.tls.Secret.Name == "",
-				"this has no effect, because "+streamTLSSecret.Name+" takes precedence: remove one of them")
+				"the setting has no effect, because "+streamTLSSecret.Name+" takes precedence: remove one of them")
 		},
 	}
 	streamBackendTLS = Annotation{
@@ -77,7 +77,7 @@ var (
 
 func checkOverTLS(s *Settings) string {
 	return option.Unless(s.overTLS,
-		"this has no effect, because connections to the endpoints do not use TLS: set "+
+		"the setting has no effect, because connections to the endpoints do not use TLS: set "+
 			streamBackendTLS.Name+` to "true"`)
 }
 
