@@ -148,11 +148,11 @@ func TestPutIntoAnEmptyProcess(t *testing.T) {
 func TestPutIsRefused(t *testing.T) {
 	for name, c := range map[string]struct{ document, want string }{
 		"source": {`{"apps":{"k8singress":{"source":{"manifests":{"dir":"/"}},"live":{}}}}`,
-			`the document contains \"source\"`},
+			`the configuration contains \"source\"`},
 		"not JSON":     {`{"apps":`, "decoding the document"},
 		"no document":  {``, "decoding the document"},
 		"wrong type":   {`{"apps":{"k8singress":{"http":":80","live":{}}}}`, "decoding the document"},
-		"nothing live": {`{"apps":{"http":{}}}`, "no apps.k8singress.live"},
+		"nothing live": {`{"apps":{"http":{}}}`, "the configuration does not contain apps.k8singress.live"},
 		"bad address":  {`{"apps":{"k8singress":{"http":["127.0.0.1:99999"],"https":[],"live":{}}}}`, "99999"},
 	} {
 		t.Run(name, func(t *testing.T) {

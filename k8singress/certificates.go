@@ -48,7 +48,7 @@ func (c *Certificates) GetCertificate(_ context.Context, hello *tls.ClientHelloI
 	return c.store.GetCertificate(hello)
 }
 
-var errPassthrough = errors.New("the host has ssl-passthrough: its TLS ends at its backend")
+var errPassthrough = errors.New("the host has ssl-passthrough: the backend terminates TLS")
 
 var (
 	_ caddy.Provisioner = (*Certificates)(nil)

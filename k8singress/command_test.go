@@ -223,9 +223,9 @@ func TestLintOfUnnamedPorts(t *testing.T) {
 				"(PortNotAllowed)\n",
 		},
 		"ports.Caddyfile": {
-			"ConfigMap/ingress-nginx/ingress-nginx-tcp: these ports are not open, because tcp_services names " +
-				"ingress-nginx/tcp-services: move the entries there, or write tcp_services " +
-				"ingress-nginx/ingress-nginx-tcp instead (ConfigMapNotReferenced)\n",
+			"ConfigMap/ingress-nginx/ingress-nginx-tcp: these ports are not open, because the option tcp_services " +
+				"names the ConfigMap ingress-nginx/tcp-services: move the entries to that ConfigMap, or write " +
+				"tcp_services ingress-nginx/ingress-nginx-tcp instead (ConfigMapNotReferenced)\n",
 		},
 	} {
 		got := run(t, "lint", "-f", manifests("ports"), "--config", filepath.Join("testdata", "config", config))
@@ -245,8 +245,8 @@ func TestLintOfPassthrough(t *testing.T) {
 		"": "info     " + field +
 			"not checked: set --config to a Caddyfile with the option ssl_passthrough (NotChecked)\n",
 		"ports.Caddyfile": "warning  " + field +
-			"ssl-passthrough has no effect, because the administrator has not enabled it: TLS is terminated here. " +
-			"Set the option ssl_passthrough in the Caddyfile (InvalidAnnotation)\n",
+			"ssl-passthrough has no effect, because the administrator has not enabled it: the controller terminates " +
+			"TLS. Set the option ssl_passthrough in the Caddyfile (InvalidAnnotation)\n",
 		"passthrough.Caddyfile": "ok       Ingress/default/vault\n",
 	} {
 		arguments := []string{"lint", "-f", manifests("passthrough")}
