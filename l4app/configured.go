@@ -73,7 +73,7 @@ func (p *Ports) Check(address caddy.NetworkAddress) error {
 		if of.wanted.Origin.Kind != "" {
 			by += " of " + of.wanted.Origin.String()
 		}
-		return fmt.Errorf("it is used by the %s; one of the two needs another port", by)
+		return fmt.Errorf("the address is already used by the %s; one of the two needs another port", by)
 	}
 	return nil
 }
@@ -87,8 +87,8 @@ func (p *Ports) check(addresses []string) error {
 			return fmt.Errorf("address %q: %w", text, err)
 		}
 		if other := netaddr.FirstTaken(p.taken, address); other != nil {
-			return fmt.Errorf("it is used by the %s, in the Caddy configuration; one of the two needs another port",
-				other.By)
+			return fmt.Errorf("the address is already used by the %s, in the Caddy configuration; one of the two "+
+				"needs another port", other.By)
 		}
 	}
 	return nil

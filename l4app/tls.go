@@ -51,7 +51,7 @@ func (h *TLS) Provision(ctx caddy.Context) error {
 		return errors.New(
 			"this handler works only on ports that the ingress controller opens: annotate the Service of the port")
 	case h.Secret.IsZero() == (h.Host == ""):
-		return errors.New("exactly one of secret and host must be set")
+		return errors.New("exactly one of 'secret' and 'host' must be set")
 	case !h.Secret.IsZero():
 		h.authority = scope.tables.Trust.Authority(h.Secret)
 	}
