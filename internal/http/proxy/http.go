@@ -40,7 +40,7 @@ func (r *request) roundTripHTTP1() error {
 }
 
 // sentTwice reports whether the request may be sent to the same endpoint again, on a new connection, after it failed
-// with err on an idle connection. The reason of such a failure may be that the endpoint closed the idle connection
+// with err on an idle connection. Such a request may have failed only because the endpoint closed the idle connection
 // before the request arrived.
 func (r *request) sentTwice(err error) bool {
 	whole, broken := r.body.canResend()
