@@ -39,8 +39,8 @@ type Options struct {
 	Kubeconfig string
 	// Namespace is the namespace of the Secrets and Leases. Empty means the namespace of the pod or of the kubeconfig.
 	Namespace string
-	// CopyFrom is another namespace with a storage, whose Secrets are copied to Namespace once, before anything is read
-	// from the storage. If it is empty, nothing is copied.
+	// CopyFrom is the namespace of another storage. Its Secrets are copied to Namespace once, before the first read
+	// from Namespace. If CopyFrom is empty, nothing is copied.
 	CopyFrom string
 	// Times are the durations of the locks. The zero value means defaultTimes.
 	Times Times
