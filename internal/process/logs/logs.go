@@ -78,7 +78,7 @@ type Config struct {
 	// callers and stacks have the values of the options with_caller and with_stacktrace of the logs.
 	callers bool
 	stacks  zapcore.Level
-	// running is true from Start to Stop. The lock of the relay guards it.
+	// running is true from Start to Stop. The relay's lock protects it.
 	running bool
 
 	// writing is read-locked while a message is written, so that the log writers are not closed during the write.
@@ -115,7 +115,8 @@ func (c *Config) wait() {
 	defer c.writing.Unlock() // No message is being written while the lock is held.
 }
 
-// Close removes the configuration. It may be called more than once.
+// Close removes the configuration from the relay, so that its logs get no more messages. It may be called more than
+// once.
 func (c *Config) Close() {
 	if c == nil {
 		return
@@ -139,8 +140,8 @@ func (c *Config) enter() bool {
 		return false
 	}
 	if c.ctx.Err() != nil {
-		// The configuration has ended. Caddy calls Close only when it cleans up the modules, after it has closed the
-		// log writers. So call Close now.
+		// The context of this configuration was canceled, because Caddy is closing its log writers. Caddy calls Close
+		// on c only after that, when it cleans up the modules. So release the lock and call Close now.
 		c.writing.RUnlock()
 		c.Close()
 		return false
