@@ -64,8 +64,8 @@ type secret struct {
 	outdated bool
 	// shown is the certificate in use, or nil if the Secret has never contained a valid one.
 	shown atomic.Pointer[shown]
-	// known is true once SetSecret or SetIssued was called for this Secret, also if SetSecret was called with the
-	// information that the Secret does not exist.
+	// known is true after the first call of SetSecret or SetIssued for this Secret, even if SetSecret was told that the
+	// Secret does not exist.
 	known bool
 	// missing is true if the Secret does not exist.
 	missing bool
@@ -152,7 +152,8 @@ func (s *Store) forget(name string) {
 	}
 }
 
-// The method drop removes the host from the lists of hosts of its Secrets. name is the name of the host.
+// The method drop removes the host from the set of hosts that each of its Secrets keeps (secret.hosts). name is the
+// name of the host.
 func (h *host) drop(name string) {
 	h.secret.drop(name)
 	if h.second != nil {
@@ -258,8 +259,9 @@ func (h *host) known() *secret {
 	return h.secret
 }
 
-// good returns the certificate in use for the host, or nil. If the host still uses its previous Secret, the certificate
-// is no longer used after it has expired, because it is not renewed for this host.
+// good returns the certificate to serve for the host, or nil if the host has no usable certificate. While the host
+// still uses its previous Secret, good returns nil once that certificate has expired, because a previous Secret is not
+// renewed for the host.
 func (h *host) good() *shown {
 	if h.before == nil {
 		return h.secret.good()

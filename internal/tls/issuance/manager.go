@@ -48,10 +48,10 @@ type Manager struct {
 	mu    sync.Mutex
 	setup *setup
 	hosts map[string]*host
-	// stored contains all hosts by host.stored, the host name as it is used in storage keys.
+	// stored maps the name that storage keys use for a host (host.stored) to the host. It contains all hosts.
 	stored map[string]*host
-	// delayed holds the hosts for which no task is due yet, ordered by the time of their next task. At that time, the
-	// host's certificate is first read from the storage.
+	// delayed holds the hosts for which no task is due yet, ordered by the time of their next task. When the task is
+	// due, the host's certificate is first read from the storage.
 	delayed *delayqueue.Queue[*host]
 	// The following queues hold the hosts for which a task is due. For hosts in reads, the certificate must be read
 	// from the storage; in orders, a first certificate must be ordered; in renewals, the certificate must be renewed;
@@ -65,8 +65,8 @@ type Manager struct {
 	fresh map[string]*host
 	// problematic holds all hosts for which Problems may have to report a problem.
 	problematic map[string]*host
-	// unread is the number of hosts whose certificate has not been looked up in the storage yet. The channel read is
-	// closed while unread is zero.
+	// unread is the number of hosts whose certificate has not been looked up in the storage yet. When unread drops to
+	// zero, the channel in the field read is closed. A new channel replaces it when a host is added after that.
 	unread int
 	read   chan struct{}
 	leads  bool

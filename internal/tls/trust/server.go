@@ -16,7 +16,8 @@ import (
 
 // ClientConfig returns the TLS configuration for connections to endpoints. The caller must add the application
 // protocols (ALPN). If ClientConfig returns an error, the Secret is invalid, and the caller must not send anything to
-// the endpoint. A caller that keeps the result must use a Client instead.
+// the endpoint. The result does not follow later changes of the Secret. A caller that keeps it must use a Client, which
+// follows them.
 func (c *Contents) ClientConfig(o *ir.BackendTLS) (*tls.Config, error) {
 	pair, err := c.pairForServers()
 	// Report an invalid ca.crt first: if the Secret is used only for verification, the missing tls.crt is not the
