@@ -54,8 +54,8 @@ func (n *names) namespace(host string) string {
 	return ""
 }
 
-// names.of returns the result of Resolve for the alias whose certificate must be valid for the name host. It returns
-// nil if there is no such alias.
+// names.of returns the result of Resolve for the alias that requires a certificate for host, or nil if no alias does.
+// For example, the alias **.example.com requires a certificate for *.example.com.
 func (n *names) of(host string) *hosts.Named {
 	switch {
 	case strings.HasPrefix(host, "*."):

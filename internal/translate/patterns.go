@@ -33,8 +33,9 @@ func newPatterns(most int) *patterns {
 	return &patterns{most: most, namespaces: map[string]*namespacePatterns{}, changed: set[string]{}}
 }
 
-// count adds size to the total size of the regular expressions of an Ingress. size may be negative. Rejected
-// expressions must be counted as well, so that the method bound can apply the limit in one pass.
+// count adds size to the total size of the regular expressions of the Ingress ref. A negative size undoes an earlier
+// call. Count rejected expressions, too: otherwise the total would fall below the limit once they are rejected, and
+// they would be accepted again.
 func (p *patterns) count(ref ir.Ref, size int) {
 	if size == 0 {
 		return
@@ -79,8 +80,8 @@ func (t *Translator) contribution(ref ir.Ref) *hosts.Contribution {
 	return c
 }
 
-// boundPatterns applies the limits for regular expressions. The hosts of an Ingress are merged again if its regular
-// expressions are newly rejected, or are no longer rejected.
+// boundPatterns enforces the limits on regular expressions. If the expressions of an Ingress become rejected, or are
+// accepted again, boundPatterns rebuilds the virtual hosts of the Ingress.
 func (t *Translator) boundPatterns(c *change) {
 	again := set[string]{}
 	for _, p := range []*patterns{t.patterns, t.aliases} {
@@ -90,13 +91,14 @@ func (t *Translator) boundPatterns(c *change) {
 		c.hosts[host] = struct{}{}
 		t.mergeHost(c, host)
 	}
-	// Merging a host again has subtracted and then added the same sizes, so bound does not have to be called again.
+	// Rebuilding a host with mergeHost has subtracted and then added the same sizes, so the totals are unchanged, and
+	// the limits do not have to be checked again.
 	clear(t.patterns.changed)
 }
 
-// bound applies the limit for regular expressions to the namespaces in p.changed. If the expressions of an Ingress are
-// newly rejected, or no longer rejected, bound adds the hosts of the Ingress to the parameter named again, so that the
-// caller merges these hosts again.
+// The method bound enforces the limit on regular expressions in the namespaces in p.changed. If the expressions of an
+// Ingress become rejected, or are accepted again, it adds the hosts of the Ingress to the set again. The caller must
+// then rebuild these virtual hosts.
 func (t *Translator) bound(c *change, p *patterns, again set[string]) {
 	for namespace := range p.changed {
 		n := p.namespaces[namespace]

@@ -41,7 +41,8 @@ func (t *Translator) readStreams(c *change, s *snapshot.Snapshot) {
 	for _, ref := range result.Refs {
 		t.streams.refs[ref] = struct{}{}
 	}
-	// Unchanged routes keep their pointers, so their backends do not have to be counted again.
+	// Reuse the old pointers of unchanged routes, so that only new and removed routes change the reference counts of
+	// backends.
 	gone, fresh := keepRoutes(old.Routes, t.streams.Routes)
 	for _, r := range gone {
 		t.countBackends(c, r.Backends, -1)

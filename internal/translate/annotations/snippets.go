@@ -21,7 +21,8 @@ type snippetSettings struct {
 	GlobalAuth bool
 }
 
-// snippetRow is the index of a snippet annotation in snippetSettings.WithoutEffect.
+// snippetRow identifies a snippet annotation. It is the index of the annotation in snippetSettings.WithoutEffect, which
+// records the ignored snippets.
 type snippetRow int
 
 const (
@@ -93,7 +94,7 @@ var (
 		func(s *Settings) *bool { return &s.Asked.Snippets.CoreRules })
 )
 
-// The ConfigMap keys for nginx snippets. They are not in Table, because they are not annotations.
+// The ConfigMap keys for nginx snippets. They are not in Table, which lists only annotations.
 var (
 	HTTPSnippet      = ofAll("http-snippet", "all hosts", rowHTTP)
 	ServersSnippet   = ofAll("server-snippet", "each host", rowServers)

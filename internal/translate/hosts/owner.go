@@ -125,8 +125,8 @@ func (m *mergeState) opensForStrangers(r *Contribution, p *Path) bool {
 	return true
 }
 
-// ownerFor returns the name of the object that makes its namespace the owner of the host, for use in a message to the
-// object r.
+// ownerFor returns the name of the object because of which its namespace owns the merged host, or "no namespace". The
+// name is used in a problem reported on r.
 func (m *mergeState) ownerFor(r *Contribution) string {
 	if m.Owner.By == nil {
 		return "no namespace"
@@ -220,10 +220,10 @@ func (m *mergeState) refuse(r *Contribution, field string) {
 	m.problem(r, report.Problem{Severity: report.Error, Reason: report.HostConflict, Field: field, Message: message})
 }
 
-// addProblemsOfOwner tells the oldest object in the namespace that owns the host which objects of other namespaces have
-// rules for the host. The objects in served, whose paths are served, cause a warning, or only a message of severity
-// Info if the administrator reserved the host for certain namespaces. The objects in refused, whose paths are not
-// served, cause a message of severity Info.
+// addProblemsOfOwner adds problems to the oldest object in the namespace that owns the host. They name the objects of
+// other namespaces that have rules for the host. served contains the names of the objects whose paths are served: these
+// objects cause a warning, or a message of severity Info if the administrator reserved the host for certain namespaces.
+// refused contains the names of the objects whose paths are not served: these objects cause a message of severity Info.
 func (m *mergeState) addProblemsOfOwner(served, refused []string) {
 	if m.Owner.By == nil {
 		return

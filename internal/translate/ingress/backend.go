@@ -13,8 +13,8 @@ import (
 )
 
 // backend returns the backend to which b refers, or nil if b does not refer to a Service. If the Service or port does
-// not exist, it returns a backend without endpoints, so that requests get 503. passed reports whether TLS connections
-// are passed through to the backend.
+// not exist, it returns a backend without endpoints, so that requests get 503. passed must be true if TLS connections
+// are passed through to the backend; it only affects the messages of reported problems.
 func (r *reading) backend(b *networkingv1.IngressBackend, field string, passed bool) *ir.Backend {
 	if r.unreadable {
 		return r.closedBackend(b, field)
@@ -26,8 +26,8 @@ func (r *reading) backend(b *networkingv1.IngressBackend, field string, passed b
 	return r.find(b, field, without)
 }
 
-// The method find returns the backend to which b refers, and reports problems with it. without describes, for the
-// message, what happens to requests if the Service or port is missing.
+// The method find returns the backend to which b refers, and reports problems with it. The argument without is the part
+// of the message that says what happens to requests if the Service or port does not exist.
 func (r *reading) find(b *networkingv1.IngressBackend, field, without string) *ir.Backend {
 	switch {
 	case b.Resource != nil:

@@ -37,8 +37,9 @@ const (
 	staysClosed = "the ports of this Service stay closed"
 )
 
-// Parse parses the annotations of a Service. Settings without an annotation come from policy. Invalid annotations are
-// ignored and reported. If an invalid annotation may restrict clients or require encryption, the ports stay closed.
+// Parse parses the annotations of a Service. For a setting without an annotation, the value from policy is used.
+// Invalid annotations are ignored and reported. If an invalid annotation may restrict clients or require encryption,
+// the ports stay closed.
 func Parse(policy ir.StreamPolicy, service *corev1.Service) (*Settings, []report.Problem) {
 	s := &Settings{Policy: policy}
 	r := option.Reading[Settings]{Settings: s, Invalid: report.InvalidAnnotation}
@@ -57,7 +58,8 @@ func Parse(policy ir.StreamPolicy, service *corev1.Service) (*Settings, []report
 	return s, r.Problems
 }
 
-// The function unknown returns the warning for an annotation that starts with our prefix but is not in Table.
+// The function unknown returns the warning for an annotation that starts with our prefix but is not one of the
+// supported annotations.
 func unknown(key string) string {
 	if annotations.Table.Find(key) != nil {
 		return key + " is an annotation of Ingresses, and has no effect on a Service"
@@ -88,10 +90,10 @@ type Settings struct {
 	// Closed is true if all ports that forward to the Service must stay closed, because an annotation is invalid.
 	Closed bool
 
-	// given is true if the Service has at least one annotation that is in Table.
+	// given is true if at least one of the supported annotations, which Table lists, has a non-empty value.
 	given bool
-	// tls and backend hold the parsed values of single TLS annotations, from which finishTLS derives the final
-	// settings. The Secrets are in the namespace of the Service.
+	// tls and backend hold the values of the individual TLS annotations. finishTLS derives the final TLS settings from
+	// them. The Secrets to which they refer are in the namespace of the Service.
 	tls     ir.StreamTLS
 	backend ir.BackendTLS
 	overTLS bool
