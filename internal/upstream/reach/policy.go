@@ -73,10 +73,10 @@ type Policy struct {
 
 // Options are the settings of a Policy that the administrator can change.
 type Options struct {
-	// Allow lists networks that are allowed although they are rejected by default. It does not apply to endpoints whose
-	// addresses come from a DNS name, because anyone can own a DNS name.
+	// Allow contains networks that are allowed although they are rejected by default. It does not apply to endpoints
+	// whose addresses come from a DNS name, because the owner of a DNS name can point it to any address.
 	Allow []netip.Prefix
-	// Deny rejects networks.
+	// Deny contains networks that are rejected, in addition to the networks that are rejected by default.
 	Deny []netip.Prefix
 	// AnyName allows DNS names to resolve to addresses that are rejected by default. Deny still applies.
 	AnyName bool
@@ -111,12 +111,13 @@ func ordered(lists ...[]rule) []rule {
 	return all
 }
 
-// Endpoint returns the reason why connections to an endpoint with the address a are not allowed, or "" if they are.
+// Endpoint returns the reason why connections to an endpoint with the address a are not allowed, or "" if they are
+// allowed.
 func (p *Policy) Endpoint(a netip.Addr) Reason { return refused(p.endpoints, a) }
 
-// Name returns the reason why a DNS name must not resolve to the address a, or "" if it may. own lists the addresses of
-// this machine. Name applies the default rules. It also rejects the addresses of this machine and of the Kubernetes API
-// server, for all ports.
+// Name returns the reason why a DNS name must not resolve to the address a, or "" if it may resolve to a. own contains
+// the addresses of this machine. Name applies the default rules. It also rejects the addresses of this machine and of
+// the Kubernetes API server, for all ports.
 func Name(a netip.Addr, own []netip.Addr) Reason {
 	inner := Innermost(a)
 	switch reason := refused(standard.names, a); {

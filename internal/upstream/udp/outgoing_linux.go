@@ -60,7 +60,7 @@ type outgoing struct {
 	controls     [batchSize]control
 	destinations [batchSize]*destination
 	loads        [batchSize]load
-	// sizes holds the size of the datagrams in each message.
+	// sizes[i] is the size in bytes of each datagram in messages[i]. Only the last datagram may be smaller.
 	sizes [batchSize]int
 	count int
 	// segments are used to send the datagrams of a GSO message one by one if the kernel rejects the GSO message.
@@ -70,8 +70,8 @@ type outgoing struct {
 }
 
 // The method add adds datagrams for a destination. Each vector contains one datagram, or several datagrams that GRO has
-// joined. sizes contains the size of the datagrams in each vector. The caller must not change the buffers until the
-// messages have been sent.
+// joined. sizes[i] is the size in bytes of each datagram in vectors[i]. The caller must not change the buffers until
+// the messages have been sent.
 func (o *outgoing) add(vectors []unix.Iovec, sizes []int, d *destination) {
 	for len(vectors) > 0 {
 		n, carried := 1, loadOf(int(vectors[0].Len), sizes[0])

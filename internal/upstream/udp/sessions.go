@@ -186,7 +186,8 @@ func (ss *sessions) evictable(now time.Duration) *session {
 	return unverified
 }
 
-// expired returns a session that has been idle for at least the duration idle, or nil.
+// expired returns a session that has received and sent no datagram for at least the duration idle, or nil if there is
+// no such session.
 func (ss *sessions) expired(now, idle time.Duration) *session {
 	for _, s := range []*session{oldest(&ss.unverified), oldest(&ss.verified)} {
 		if s != nil && now-s.active >= idle {
@@ -196,8 +197,8 @@ func (ss *sessions) expired(now, idle time.Duration) *session {
 	return nil
 }
 
-// untilExpiry returns how long it takes until a session has been idle for the duration idle, if no more datagrams
-// arrive.
+// untilExpiry returns the time until the first of the sessions expires, which is when it has received and sent no
+// datagram for the duration idle. If there are no sessions, untilExpiry returns idle.
 func (ss *sessions) untilExpiry(now, idle time.Duration) time.Duration {
 	left := idle
 	for _, s := range []*session{oldest(&ss.unverified), oldest(&ss.verified)} {
@@ -268,8 +269,8 @@ func (c *Settings) backendOf(s *session) *balancer.Backend {
 	return c.Backends.Next()
 }
 
-// connect connects a session to an endpoint of the backend to. If the session's current endpoint cannot be reached,
-// another endpoint is preferred.
+// connect connects a session to an endpoint of the backend given by the parameter to. If the session's current endpoint
+// cannot be reached, another endpoint is preferred.
 func (c *Settings) connect(s *session, to *balancer.Backend) error {
 	var tried []*balancer.Endpoint
 	if s.upstream.isOpen() && s.refused {
