@@ -35,7 +35,7 @@ type clientConn struct {
 	// netHTTP is the state of the connection once net/http serves it. It is nil until then.
 	netHTTP *netHTTPConn
 	// hello is the state of the TLS handshake.
-	hello hello
+	hello
 }
 
 // enter registers a new connection with the connection limiter, and returns it as a clientConn. If the limiter rejects

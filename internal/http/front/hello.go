@@ -1,6 +1,10 @@
 package front
 
-import "net"
+import (
+	"net"
+
+	"github.com/k8singress/k8singress/internal/process/netconn"
+)
 
 // hello is the state of a TLS handshake. It caches the virtual host, so that all functions called during the handshake
 // use the same one.
@@ -16,7 +20,7 @@ type hello struct {
 // quicHello wraps the connection of a QUIC handshake to store the state of the handshake.
 type quicHello struct {
 	net.Conn
-	hello hello
+	hello
 }
 
 // LookUp returns the virtual host for the TLS handshake on conn: the result of find(port, server), where port is
@@ -49,16 +53,12 @@ func PortOf(conn net.Conn) uint16 {
 // helloOf returns the state of the handshake on a connection. It returns nil for connections that this package does not
 // serve.
 func helloOf(conn net.Conn) *hello {
-	for {
-		switch c := conn.(type) {
-		case *clientConn:
-			return &c.hello
-		case *quicHello:
-			return &c.hello
-		case interface{ NetConn() net.Conn }:
-			conn = c.NetConn()
-		default:
-			return nil
-		}
+	layer, ok := netconn.Find[interface{ handshake() *hello }](conn)
+	if !ok {
+		return nil
 	}
+	return layer.handshake()
 }
+
+// handshake returns h. It is a method of all connections that embed a hello.
+func (h *hello) handshake() *hello { return h }
