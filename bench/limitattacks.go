@@ -172,7 +172,7 @@ const (
 
 // attackMemory starts clients that use memory, and compares the p99 of honest requests with the p99 before the attack.
 // The clients run on the same machine. To tell their share of the delay, attackMemory also measures the p99 of a second
-// process that nobody attacks.
+// process that is not attacked.
 func attackMemory(ctx context.Context, l limits, folder string, out io.Writer) ([]bar, error) {
 	attack := fmt.Sprintf("GOMEMLIMIT=%dMiB", memoryLimit)
 	t, err := startTarget(ctx, l, folder, "memory", "export "+attack)
@@ -202,7 +202,7 @@ func attackMemory(ctx context.Context, l limits, folder string, out io.Writer) (
 	head := fmt.Sprintf(
 		"\n## Memory\n\nThe process has `%s`. %d honest requests a second come for %v, on %d connections that "+
 			"are kept; before the attack their p99 is %s. During the attack, the p99 of the same requests to another "+
-			"process, which nobody attacks, is %s (%.1f times).", attack, honestRate, l.duration, honestClients,
+			"process, which is not attacked, is %s (%.1f times).", attack, honestRate, l.duration, honestClients,
 		milliseconds(quiet.p99), milliseconds(elsewhere.p99), float64(elsewhere.p99)/float64(quiet.p99))
 	return bars, writeAttack(out, head, all)
 }

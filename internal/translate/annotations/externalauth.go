@@ -217,8 +217,8 @@ func GlobalAuth(name string) *Annotation {
 	}
 	row.Name = "global-" + own.Name
 	row.Doc = fmt.Sprintf(
-		"Like the annotation [%s](annotations.md#%s), but for all Ingresses that have no auth-url of their own and "+
-			"do not set enable-global-auth to `false`.",
+		"Has the effect of the annotation [%s](annotations.md#%s) on all Ingresses without auth-url, unless an "+
+			"Ingress sets enable-global-auth to `false`.",
 		own.Name, own.Name)
 	row.Parse = func(s *Settings, value string) (err error) {
 		global(s, func() { err = own.Parse(s, value) })

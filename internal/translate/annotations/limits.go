@@ -45,9 +45,9 @@ var (
 	}
 	limitRPM = Annotation{
 		Name: "limit-rpm",
-		Doc: "Like [limit-rps](annotations.md#limit-rps), but for the average number of requests per minute. If " +
-			"limit-rps and limit-rpm are both set, both limits apply. A request that exceeds one of the limits is " +
-			"not counted for the other limit either.",
+		Doc: "Limits the average number of requests per minute. The limit works in the same way as " +
+			"[limit-rps](annotations.md#limit-rps). If limit-rps and limit-rpm are both set, both limits apply. A " +
+			"request that exceeds one of the limits is not counted for the other limit either.",
 		Values: limitValues, Example: "300", Default: "no limit", Scope: ScopeLocation, Risk: RiskLow,
 		Parse:   nginx.Into(func(s *Settings) *int { return &s.Asked.Limits.PerMinute }, nginx.Number(0, maxRequests)),
 		OnError: (*Settings).close, Meanwhile: ingressClosed,
