@@ -26,8 +26,8 @@ type spans struct {
 	mu      sync.Mutex
 	all     []exportedSpan
 	refuses bool
-	// batches has the number of spans in each batch.
-	batches []int
+	// batches has the spans of each batch.
+	batches [][]exportedSpan
 	// held is not nil while the collector accepts nothing.
 	held chan struct{}
 }
@@ -68,7 +68,7 @@ func (s *spans) Export(_ context.Context,
 		return nil, grpcstatus.Error(codes.InvalidArgument, "not these")
 	}
 	before := len(s.all)
-	defer func() { s.batches = append(s.batches, len(s.all)-before) }()
+	defer func() { s.batches = append(s.batches, s.all[before:]) }()
 	for _, of := range r.ResourceSpans {
 		service := ""
 		for _, a := range of.Resource.Attributes {
