@@ -1,0 +1,57 @@
+package filter_test
+
+const (
+	headerChanges = `{"set": [{"name": "x-own", "value": "{env.HOME} $host"}],
+		"add": [{"name": "X-More", "value": "1"}, {"name": "X-More", "value": "2"}], "remove": ["x-mine", "Cookie"]}`
+	badHeader = "contains characters that are not allowed in a header"
+)
+
+var requestHeadersCases = []filterCase{
+	{name: "set, add and remove", settings: headerChanges, requests: []visit{
+		{
+			request:  "GET http://shop.example/ | X-MINE: a | X-Own: b | Cookie: c | X-Mine: d | x-more: 0 | X-OWN: e",
+			next:     "GET http://shop.example/ | x-own: {env.HOME} $host | x-more: 0 | X-More: 1 | X-More: 2",
+			response: "200",
+		},
+		{
+			request:  "GET http://shop.example/",
+			next:     "GET http://shop.example/ | x-own: {env.HOME} $host | X-More: 1 | X-More: 2",
+			response: "200",
+		},
+	}},
+	{name: "nothing", settings: `{}`, requests: []visit{
+		passes("GET http://shop.example/ | X-Mine: a"),
+	}},
+	rejected("a name with a space", `{"remove": ["X Mine"]}`, badHeader),
+	rejected("no name", `{"add": [{"value": "1"}]}`, badHeader),
+	rejected("a value with a line break", `{"set": [{"name": "X-Own", "value": "a\r\nB: c"}]}`, badHeader),
+}
+
+var responseHeadersCases = []filterCase{
+	{name: "set, add and remove", settings: headerChanges, requests: []visit{
+		{
+			request: "GET http://shop.example/ | X-Mine: a", next: same,
+			backend:  "404 | X-Mine: a | X-Own: endpoint | X-Kept: yes",
+			response: "404 | x-own: {env.HOME} $host | X-Kept: yes | X-More: 1 | X-More: 2",
+		},
+		// Errors that do not come from the backend have none of the fields.
+		{request: "GET http://shop.example/", next: same, fails: 502, response: "502"},
+	}},
+	rejected("a name with a space", `{"add": [{"name": "X Own", "value": "1"}]}`, badHeader),
+	rejected("a value with a line break", `{"add": [{"name": "X-Own", "value": "a\nB: c"}]}`, badHeader),
+}
+
+const notAStatus = "is not between 200 and 599"
+
+var directResponseCases = []filterCase{
+	{name: "a path that is closed", settings: `{"status_code": 503}`, requests: []visit{
+		gets("GET http://shop.example/", "503"),
+		{request: "POST https://shop.example/x?y", body: "body", response: "503"},
+	}},
+	{name: "a success", settings: `{"status_code": 204}`, requests: []visit{
+		gets("GET http://shop.example/", "204"),
+	}},
+	rejected("no status", `{}`, notAStatus),
+	rejected("an interim response", `{"status_code": 199}`, notAStatus),
+	rejected("no status of HTTP", `{"status_code": 600}`, notAStatus),
+}
