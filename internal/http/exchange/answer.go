@@ -65,7 +65,8 @@ func (x *Exchange) ChangeResponse(by *message.Changes) {
 // far. The function head writes the head of the handler's response, with these changes applied. When the handler has
 // returned, the caller must call giveBack, which registers again the changes that also apply to error responses.
 func (x *Exchange) TakeChanges() (head func(*message.Response) error, giveBack func()) {
-	forAll, changes, to := x.ForAllResponses, x.changes, x.Writer
+	// The changes are copied because changes that are registered later use the memory of firstChanges again.
+	forAll, changes, to := x.ForAllResponses, slices.Clone(x.changes), x.Writer
 	x.ForAllResponses, x.changes = nil, nil
 	head = func(response *message.Response) error {
 		changes.apply(response)
