@@ -19,7 +19,7 @@ func (m *mergeState) appRoot() {
 		case r.Root == nil || len(r.Paths[host]) == 0:
 		case chosen == nil:
 			chosen = r
-		case !reflect.DeepEqual(r.Root, chosen.Root):
+		case !reflect.DeepEqual(r.Root.Filters, chosen.Root.Filters):
 			m.otherRoot(r, "the setting has no effect on "+OrEvery(host)+": "+snapshot.Elder(chosen.Object, r.Object)+
 				" has a different app-root, which is used instead")
 		}
@@ -36,8 +36,8 @@ func (m *mergeState) appRoot() {
 	m.Host.Routes = slices.Insert(m.Host.Routes, 0, &ir.Route{
 		Match:   ir.Match{PathMatch: ir.PathMatch{Type: ir.MatchExact, Path: "/"}},
 		Filters: append(m.toHTTPS(chosen.Root), chosen.Root.Filters...), Backends: ir.To(chosen.Paths[host][0].Backend),
-		Origin:  chosen.Ref(),
-		Tracing: chosen.Root.Tracing,
+		Origin:   chosen.Ref(),
+		Unlogged: chosen.Root.Unlogged, Tracing: chosen.Root.Tracing,
 	})
 }
 

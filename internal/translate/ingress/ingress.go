@@ -289,7 +289,7 @@ func (r *reading) otherPaths() {
 func (r *reading) appRoot() {
 	if filters := r.annotations.FiltersOfRoot(); filters != nil && !r.unreadable {
 		r.Root = &hosts.Path{Filters: filters, Redirect: r.Redirect, RedirectAlways: r.RedirectAlways}
-		r.Root.Tracing = r.annotations.TracingOf()
+		r.Root.Unlogged, r.Root.Tracing = r.annotations.Unlogged, r.annotations.TracingOf()
 	}
 }
 
