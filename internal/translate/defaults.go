@@ -76,7 +76,7 @@ func (d *defaults) configMap(s *snapshot.Snapshot, name ir.Name) {
 				"set the option default_backend",
 		})
 	}
-	if config.Defaults.Tracing.On && !config.Defaults.Tracing.Collected {
+	if tracing := &config.Defaults.Asked.Tracing; tracing.On && !tracing.Collected {
 		problems = append(problems, report.Problem{
 			Severity: report.Warning, Reason: report.InvalidEntry, Field: "data[enable-opentelemetry]",
 			Message: annotations.NoCollector,

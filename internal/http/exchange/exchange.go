@@ -127,8 +127,7 @@ type Route struct {
 	Origin string
 	// Regex is the compiled path. It is nil if the path is not a regular expression.
 	Regex *pattern.Pattern
-	// Unlogged is true if requests for this route are excluded from the access log.
-	Unlogged bool
+	ir.RoutePolicy
 }
 
 // Submatch returns the indexes of the capture groups that the route's regular expression matches in path, like

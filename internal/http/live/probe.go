@@ -17,8 +17,8 @@ const (
 
 // probes are the routes for HealthPath and StatusPath. Requests for them are not written to the access log.
 var probes = map[string]*exchange.Route{
-	HealthPath: {Path: HealthPath, Type: "exact", Unlogged: true},
-	StatusPath: {Path: StatusPath, Type: "exact", Unlogged: true},
+	HealthPath: {Path: HealthPath, Type: "exact", RoutePolicy: ir.RoutePolicy{Unlogged: true}},
+	StatusPath: {Path: StatusPath, Type: "exact", RoutePolicy: ir.RoutePolicy{Unlogged: true}},
 }
 
 // isProbe reports whether a request is for HealthPath or StatusPath on an unknown host, so that the controller must

@@ -178,10 +178,11 @@ func (t *Table) build(g *group, name string, d *document.Host) *host {
 
 func (t *Table) route(g *group, h *host, d *document.Route) {
 	r := &Route{
-		Route:    exchange.Route{Host: h.name, Path: d.Path, Type: d.Type, Origin: d.Origin, Unlogged: d.Unlogged},
+		Route: exchange.Route{Host: h.name, Path: d.Path, Type: d.Type, Origin: d.Origin,
+			RoutePolicy: d.RoutePolicy},
 		redirect: d.HTTPSRedirect, streams: &streams{all: &t.open}, errors: t.errorPages(d.ErrorPages),
 	}
-	r.tracing = tracing.NewRoute(d.Tracing, &r.Route)
+	r.tracing = tracing.NewRoute(&r.Route)
 	if len(d.Split) > 0 {
 		r.split = newSplit(d.Split, t.destination)
 		r.destination = *r.split.Shares[0].To

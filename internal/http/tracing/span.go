@@ -12,7 +12,6 @@ import (
 
 	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/message"
-	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
@@ -27,22 +26,21 @@ const maxState = 512
 // statusGone is the status that nginx logs if the client disconnected before the response was sent.
 const statusGone = 499
 
-// Route holds the tracing settings for the requests of one route. It is immutable.
+// Route is a route whose requests are traced, with the template for the names of their spans. It is immutable.
 type Route struct {
-	route     *exchange.Route
+	*exchange.Route
 	operation *nginx.Template
-	untrusted bool
 }
 
-// NewRoute returns the tracing settings of a route, or nil if its requests are not traced. If the operation name is
-// missing or not a valid template, the spans are named after the path of the route.
-func NewRoute(of *ir.Tracing, route *exchange.Route) *Route {
-	if of == nil {
+// NewRoute returns a Route, or nil if the requests of the route are not traced. If the operation name is missing or not
+// a valid template, the spans are named after the path of the route.
+func NewRoute(route *exchange.Route) *Route {
+	if route.Tracing == nil {
 		return nil
 	}
-	r := &Route{route: route, untrusted: of.Untrusted}
-	if of.Operation != "" {
-		r.operation, _ = exchange.ParseTemplate(of.Operation)
+	r := &Route{Route: route}
+	if route.Tracing.Operation != "" {
+		r.operation, _ = exchange.ParseTemplate(route.Tracing.Operation)
 	}
 	return r
 }
@@ -61,12 +59,12 @@ func (t *Tracer) Begin(x *exchange.Exchange, r *Route) {
 		return
 	}
 	ctx, options := x.Context(), []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindServer)}
-	if r.untrusted {
+	if r.Tracing.Untrusted {
 		options = append(options, trace.WithNewRoot())
 	} else {
 		ctx = propagation.TraceContext{}.Extract(ctx, carrier{&x.Fields})
 	}
-	ctx, own := t.Start(ctx, text(r.route.Path), options...)
+	ctx, own := t.Start(ctx, text(r.Path), options...)
 	x.Fields.Remove(message.Other, traceParent)
 	x.Fields.Remove(message.Other, traceState)
 	propagation.TraceContext{}.Inject(ctx, carrier{&x.Fields})
@@ -83,7 +81,7 @@ func End(x *exchange.Exchange, err error) {
 		if x.Route == nil {
 			// The request was rejected before its route was set, but the attributes of the span need a route. Use the
 			// route for which the span was started.
-			x.Route = s.by.route
+			x.Route = s.by.Route
 		}
 		s.describe(x, err)
 	}

@@ -90,10 +90,7 @@ type Route struct {
 	ErrorPages *ErrorPages `json:"error_pages,omitempty"`
 	// Origin is the object that defines the route, as "Kind/namespace/name".
 	Origin string `json:"origin,omitempty"`
-	// Unlogged keeps the requests of the route out of the access log.
-	Unlogged bool `json:"unlogged,omitempty"`
-	// Tracing configures traces of the requests. Nil disables tracing.
-	Tracing *ir.Tracing `json:"tracing,omitempty"`
+	ir.RoutePolicy
 }
 
 // First returns the only destination of a route, or the first destination of Split.

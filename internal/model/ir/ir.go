@@ -127,10 +127,7 @@ type Route struct {
 	// ErrorPages replaces error responses. Nil leaves them unchanged.
 	ErrorPages *ErrorPages
 	Origin     Origin
-	// Unlogged keeps the requests of the route out of the access log.
-	Unlogged bool
-	// Tracing configures traces of the requests. Nil disables tracing.
-	Tracing *Tracing
+	RoutePolicy
 }
 
 // WeightedBackend is one of the backends that share the requests of a route or the connections of a stream route.

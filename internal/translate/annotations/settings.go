@@ -14,10 +14,8 @@ type Settings struct {
 	// Ingress is the name of the Ingress. It is set in the default settings that are passed to Parse, not by an
 	// annotation.
 	Ingress ir.Name
-	// Unlogged is true if requests for the Ingress are not written to the access log.
-	Unlogged bool
-	// Tracing configures how requests are traced.
-	Tracing tracing
+	// RoutePolicy holds the settings that all routes of the Ingress get unchanged.
+	ir.RoutePolicy
 	// RewriteTarget is the path to which requests are rewritten. It is empty if paths are not rewritten.
 	RewriteTarget string
 	// UseRegex is true if the paths are regular expressions.
@@ -91,6 +89,11 @@ func (s *Settings) Finish() {
 
 // Filters returns the filters for one path of the Ingress, in the order in which they process a request.
 func (s *Settings) Filters(path string) []ir.Filter {
+	return s.filtersOf(phases, path)
+}
+
+// filtersOf returns the filters that the given phases add for one path.
+func (s *Settings) filtersOf(phases []phase, path string) []ir.Filter {
 	var all []ir.Filter
 	for i := range phases {
 		if phases[i].filters != nil {

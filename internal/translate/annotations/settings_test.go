@@ -1,6 +1,7 @@
 package annotations_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -95,6 +96,35 @@ func TestRetriesOfNonIdempotentRequests(t *testing.T) {
 		got := parse(t, defaults, map[string]string{annotations.Prefix + "proxy-next-upstream": value}).Attempts.On
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", value, diff)
+		}
+	}
+}
+
+// TestTracingNeedsCollector checks that requests are traced only if tracing is enabled and the ConfigMap configures a
+// collector. Without a collector, the annotation that enables tracing gets a warning.
+func TestTracingNeedsCollector(t *testing.T) {
+	traced := ir.Tracing{Operation: "$request_method", Untrusted: true}
+	for _, test := range []struct {
+		enabled   string
+		collected bool
+		want      *ir.Tracing
+		warnings  []string
+	}{
+		{"true", true, &traced, nil},
+		{"false", true, nil, nil},
+		{"true", false, nil, []string{annotations.NoCollector}},
+		{"false", false, nil, nil},
+	} {
+		defaults := annotations.Settings{}
+		defaults.Asked.Tracing.Collected, defaults.Asked.Tracing.Tracing = test.collected, traced
+		settings, problems := annotations.Parse(defaults,
+			map[string]string{annotations.Prefix + "enable-opentelemetry": test.enabled})
+		var warnings []string
+		for _, p := range problems {
+			warnings = append(warnings, p.Message)
+		}
+		if !cmp.Equal(test.want, settings.Tracing) || !slices.Equal(test.warnings, warnings) {
+			t.Errorf("%+v: got %+v and %q", test, settings.Tracing, warnings)
 		}
 	}
 }

@@ -91,6 +91,7 @@ type Asked struct {
 	Mirror ir.Mirror
 	// ProxyRedirect configures how redirects in the responses of endpoints are rewritten.
 	ProxyRedirect proxyRedirect
+	Tracing       tracing
 }
 
 // guardians return the filters for basic and external authentication, in the order in which these filters run. They run
@@ -103,7 +104,7 @@ var guardians = []func(s *Settings, path string) []ir.Filter{(*Settings).basicAu
 var finishers = []func(*Settings){
 	(*Settings).finishRetries, (*Settings).finishPrefix, (*Settings).finishBalancing, (*Settings).finishClientAuth,
 	(*Settings).finishBackendTLS, (*Settings).finishAffinity, (*Settings).finishHealthCheck, (*Settings).finishCanary,
-	(*Settings).finishSourceRanges, (*Settings).finishProxyRedirect,
+	(*Settings).finishSourceRanges, (*Settings).finishProxyRedirect, (*Settings).finishTracing,
 }
 
 // phase is one step in the handling of a request. Name and Doc are for the documentation, which lists all phases.

@@ -17,9 +17,9 @@ var (
 			"[otlp-collector-host](configmap.md#otlp-collector-host). Requests to endpoints contain the trace in the " +
 			"W3C Trace Context headers traceparent and tracestate.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
-		Parse: nginx.Into(func(s *Settings) *bool { return &s.Tracing.On }, nginx.Bool),
+		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Tracing.On }, nginx.Bool),
 		Check: func(s *Settings) string {
-			return option.Unless(!s.Tracing.On || s.Tracing.Collected, NoCollector)
+			return option.Unless(!s.Asked.Tracing.On || s.Asked.Tracing.Collected, NoCollector)
 		},
 	}
 	openTelemetryTrust = Annotation{
@@ -29,7 +29,7 @@ var (
 		Values: booleans, Example: "false", Default: "true", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: func(s *Settings, value string) error {
 			trusts, err := nginx.Bool(value)
-			s.Tracing.Untrusted = err == nil && !trusts
+			s.Asked.Tracing.Untrusted = err == nil && !trusts
 			return err
 		},
 		Check: checkTracing,
@@ -39,7 +39,7 @@ var (
 		Doc:    "The name of the span of a request. It may contain nginx variables.",
 		Values: "text with variables", Example: "$request_method $location_path", Default: "the path of the Ingress",
 		Scope: ScopeLocation, Risk: RiskMedium,
-		Parse: nginx.Into(func(s *Settings) *string { return &s.Tracing.Operation },
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Tracing.Operation },
 			readTemplate("", maxOperationBytes)), Check: checkTracing,
 	}
 )
@@ -57,13 +57,14 @@ type tracing struct {
 }
 
 func checkTracing(s *Settings) string {
-	return option.Unless(s.Tracing.On, "the setting has no effect without enable-opentelemetry")
+	return option.Unless(s.Asked.Tracing.On, "the setting has no effect without enable-opentelemetry")
 }
 
-// TracingOf returns the tracing settings, or nil if requests are not traced.
-func (s *Settings) TracingOf() *ir.Tracing {
-	if !s.Tracing.On || !s.Tracing.Collected {
-		return nil
+// finishTracing sets s.Tracing. It is nil if tracing is disabled, or if there is no collector.
+func (s *Settings) finishTracing() {
+	s.Tracing = nil
+	if asked := &s.Asked.Tracing; asked.On && asked.Collected {
+		tracing := asked.Tracing
+		s.Tracing = &tracing
 	}
-	return &s.Tracing.Tracing
 }

@@ -62,7 +62,9 @@ func truth(t *testing.T, text string) string {
 		}
 		all[keyOf(key)] = strings.TrimPrefix(value, " ")
 	}
-	settings, problems := Parse(Settings{AvailableChains: []string{"audit", "waf"}}, all)
+	defaults := Settings{AvailableChains: []string{"audit", "waf"}}
+	defaults.Asked.Tracing.Collected = true
+	settings, problems := Parse(defaults, all)
 	settings.AvailableChains, settings.Asked = nil, Asked{}
 	lines = append(lines, flatten("  ", reflect.ValueOf(*settings))...)
 	for _, p := range problems {

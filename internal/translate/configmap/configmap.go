@@ -83,12 +83,12 @@ func (r *reading) all(data map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(data)) {
 		r.one(name, strings.TrimSpace(data[name]))
 	}
+	if !r.class {
+		config.Defaults.Asked.Tracing.Collected = config.Global.Collector.Host != ""
+	}
 	config.Defaults.Finish()
 	config.finishAccessLog()
 	config.Global.TLS = config.Defaults.TLS
-	if !r.class {
-		config.Defaults.Tracing.Collected = config.Global.Collector.Host != ""
-	}
 	r.Check()
 	slices.SortStableFunc(r.Problems, func(a, b report.Problem) int { return strings.Compare(a.Field, b.Field) })
 }

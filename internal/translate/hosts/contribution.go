@@ -87,10 +87,7 @@ type Path struct {
 	// ErrorPages configures which error responses are replaced, and by which backend. If it is nil, error responses are
 	// not replaced.
 	ErrorPages *ir.ErrorPages
-	// Unlogged is true if requests for the path are not written to the access log.
-	Unlogged bool
-	// Tracing configures how requests for the path are traced. It is nil if they are not traced.
-	Tracing *ir.Tracing
+	ir.RoutePolicy
 	// Regex is true if the path causes all paths of the same host and namespace to be matched as regular expressions.
 	Regex bool
 	// Last is true for a default backend, which serves requests that match no other path of the host.

@@ -195,8 +195,7 @@ func (m *mergeState) add(r *Contribution, p *Path) {
 	}
 	route := &ir.Route{
 		Match: ir.Match{PathMatch: match}, Filters: append(filters, p.Filters...), Backends: ir.To(p.Backend),
-		Proxy:      p.Proxy,
-		ErrorPages: p.ErrorPages, Origin: r.Ref(), Unlogged: p.Unlogged, Tracing: p.Tracing,
+		Proxy: p.Proxy, ErrorPages: p.ErrorPages, Origin: r.Ref(), RoutePolicy: p.RoutePolicy,
 	}
 	m.taken[key] = claim{by: r, path: p, route: route}
 	m.Host.Routes = append(m.Host.Routes, route)

@@ -1,11 +1,17 @@
 package ingress_test
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
+	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/translate/annotations"
+	"github.com/k8singress/k8singress/internal/translate/hosts"
+	"github.com/k8singress/k8singress/internal/translate/ingress"
 )
 
 // withAppRoot sets annotations of an Ingress: app-root, and pairs of names and values. It returns the Ingress.
@@ -44,5 +50,34 @@ func TestAnotherAppRoot(t *testing.T) {
 	m := merge(t, host, aged(old, 1), aged(young, 2))
 	if got := complaints(m)["young"]; len(m.Problems) != 1 || len(got) != 1 {
 		t.Errorf("the problems are %v", m.Problems)
+	}
+}
+
+// TestRoutePolicy checks that all routes of an Ingress have its RoutePolicy: the routes of a path with a canary, of the
+// default backend and of app-root.
+func TestRoutePolicy(t *testing.T) {
+	const host = "a.example"
+	o := everything
+	o.Defaults.Unlogged = true
+	o.Defaults.Asked.Tracing.On, o.Defaults.Asked.Tracing.Collected = true, true
+	o.Defaults.Asked.Tracing.Operation = "$request_method"
+	canary := object("canary", host, prefix("/shared", backend("b", 80)))
+	canary.Annotations = map[string]string{annotations.Prefix + "canary": "true",
+		annotations.Prefix + "canary-weight": "10"}
+	main := withAppRoot(object("main", host, prefix("/shared", backend("a", 80))), "/app")
+	s := take(service("a", corev1.ServicePort{Port: 80}), service("b", corev1.ServicePort{Port: 80}))
+	var results []*hosts.Contribution
+	for _, object := range []*networkingv1.Ingress{withDefault(main, "b"), canary} {
+		results = append(results, &ingress.Translate(s, object, o).Contribution)
+	}
+	m := hosts.Merge(host, results, nil, &hosts.HostContext{})
+	if got := strings.Join(served(m), ", "); !strings.HasPrefix(got, "exact / ") || len(m.Host.Routes) < 4 {
+		t.Errorf("the routes are %s", got)
+	}
+	want := ir.RoutePolicy{Unlogged: true, Tracing: &ir.Tracing{Operation: "$request_method"}}
+	for _, r := range m.Host.Routes {
+		if diff := cmp.Diff(want, r.RoutePolicy); diff != "" {
+			t.Errorf("%s %s (-want +got):\n%s", r.Match.Type, r.Match.Path, diff)
+		}
 	}
 }

@@ -273,7 +273,7 @@ func (r *reading) with(p *hosts.Path) *hosts.Path {
 		Params: r.params}
 	p.ErrorPages = r.pages
 	p.Redirect, p.RedirectAlways = r.annotations.RedirectFor(p.Match.Path, r.options.HTTPSPort)
-	p.Unlogged, p.Tracing = r.annotations.Unlogged, r.annotations.TracingOf()
+	p.RoutePolicy = r.annotations.RoutePolicy
 	return p
 }
 
@@ -288,8 +288,8 @@ func (r *reading) otherPaths() {
 // appRoot sets r.Root, which handles requests for exactly "/", if the Ingress has the annotation app-root.
 func (r *reading) appRoot() {
 	if filters := r.annotations.FiltersOfRoot(); filters != nil && !r.unreadable {
-		r.Root = &hosts.Path{Filters: filters, Redirect: r.Redirect, RedirectAlways: r.RedirectAlways}
-		r.Root.Unlogged, r.Root.Tracing = r.annotations.Unlogged, r.annotations.TracingOf()
+		r.Root = &hosts.Path{Filters: filters, Redirect: r.Redirect, RedirectAlways: r.RedirectAlways,
+			RoutePolicy: r.annotations.RoutePolicy}
 	}
 }
 
