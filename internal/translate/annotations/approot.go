@@ -2,6 +2,7 @@ package annotations
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
@@ -29,12 +30,14 @@ var (
 	}
 )
 
-// FiltersOfRoot returns the filters for requests whose path is exactly "/". It returns nil if app-root is not set.
+// FiltersOfRoot returns the filters for requests whose path is exactly "/": the filters of all phases before app-root,
+// then the redirect. It returns nil if app-root is not set.
 func (s *Settings) FiltersOfRoot() []ir.Filter {
 	if s.AppRoot == "" {
 		return nil
 	}
-	return append(s.closed("/"), ir.AppRoot{Path: s.AppRoot, Relative: s.RelativeRedirects})
+	earlier := phases[:slices.IndexFunc(phases, func(p phase) bool { return p.Name == appRoot.Name })]
+	return append(s.filtersOf(earlier, "/"), ir.AppRoot{Path: s.AppRoot, Relative: s.RelativeRedirects})
 }
 
 // readRoot reads the target path of app-root. It rejects "/", which would redirect to itself, and paths such as

@@ -116,7 +116,7 @@ type phase struct {
 }
 
 // phases lists the steps of handling a request, in the order in which they are executed. It also determines the order
-// of the filters. See design/016 for the reasons.
+// of the filters, with and without app-root. See design/016 for the reasons.
 var phases = []phase{
 	// This phase is implemented by Serve in package live.
 	{Name: "blocked",
@@ -137,8 +137,9 @@ var phases = []phase{
 	{Name: "invalid access control", Doc: "returns 503 if the access control of the Ingress is invalid or not " +
 		"supported",
 		filters: (*Settings).closed},
-	// This phase is implemented by FiltersOfRoot. It applies only to requests for "/".
-	{Name: "app-root", Doc: "redirects requests for `/`; the later steps do not apply to them"},
+	// This phase is implemented by FiltersOfRoot. It applies only to requests for exactly "/", which also pass the
+	// filters of the earlier phases.
+	{Name: appRoot.Name, Doc: "redirects requests for `/`; the later steps do not apply to them"},
 	{Name: "CORS", Doc: "responds to OPTIONS requests, and adds headers to all responses from this step on",
 		filters: (*Settings).cors},
 	{Name: "redirects", Doc: "redirects because of `temporal-redirect`, `permanent-redirect`, or `rewrite-target` " +
