@@ -55,14 +55,10 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 // ServeHTTP responds to a request with the handler chain of the matching Ingress path. If no Ingress matches and
 // PassThru is set, it calls next.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	w = expect(w, r)
-	return endExpecting(w, h.serve(w, r, next))
-}
-
-func (h *Handler) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	requests.begun.Add(1)
 	defer requests.ended.Add(1)
 	writer := message.NewHTTPWriter(w, r)
+	writer.FollowBody(r)
 	request := &message.Request{Names: limits.NamesOf(&h.table.Global().Connections)}
 	defer h.limitPause(r, request)()
 	request.FromHTTP(r)
@@ -77,6 +73,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 		}
 		return next.ServeHTTP(w, r)
 	}
+	writer.EndRequest()
 	markAccounted(r.Context())
 	if writer.Aborted() {
 		_ = http.NewResponseController(w).Flush() // Send the data that is already buffered.

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 )
 
@@ -27,13 +26,9 @@ type httpWriter struct {
 	// canClose is true if the response may have the field "Connection: close". HTTP/2 has no such field, but Go's
 	// HTTP/2 server sends a GOAWAY frame for it.
 	canClose bool
-	// unread is true if the rest of the request body will not be read. For HTTP/1, the connection must then be closed
-	// after the response.
-	unread  atomic.Bool
-	aborted bool
-	sent    int64
-	// http1 is true if the client uses HTTP/1.
-	http1 bool
+	unread   unread
+	aborted  bool
+	sent     int64
 }
 
 // HTTPWriter is a Writer that writes the response with net/http.
@@ -44,6 +39,13 @@ type HTTPWriter interface {
 	// Announce adds the header fields of response to the http.ResponseWriter without writing the response. Caddy's HTTP
 	// server then writes the status and the body.
 	Announce(response *Response)
+	// FollowBody replaces the body of r by one that notes when it was read completely. If a response to an HTTP/1
+	// request begins before that, the connection is closed after the response, because the server does not know where
+	// the next request begins.
+	FollowBody(r *http.Request)
+	// EndRequest must be called when the handler has responded. It limits the time in which net/http reads and discards
+	// the rest of a body that FollowBody follows.
+	EndRequest()
 }
 
 // NewHTTPWriter returns a Writer that sends the response for request r through w, the ResponseWriter of net/http.
@@ -51,7 +53,7 @@ type HTTPWriter interface {
 // Strict-Transport-Security field, the response's own field is dropped.
 func NewHTTPWriter(w http.ResponseWriter, r *http.Request) HTTPWriter {
 	return &httpWriter{w: w, interim: r.ProtoAtLeast(1, 1), isHead: r.Method == http.MethodHead,
-		canClose: r.ProtoMajor < 3, http1: r.ProtoMajor == 1}
+		canClose: r.ProtoMajor < 3, unread: unread{http1: r.ProtoMajor == 1}}
 }
 
 func (h *httpWriter) Started() bool { return h.started }
@@ -64,7 +66,7 @@ func (h *httpWriter) Abort() { h.aborted = true }
 
 // EndBody sets the read deadline to a time in the past, so that reads of the request body fail with a timeout.
 func (h *httpWriter) EndBody() {
-	h.unread.Store(true)
+	h.unread.stopped.Store(true)
 	_ = http.NewResponseController(h.w).SetReadDeadline(time.Unix(1, 0))
 }
 
@@ -111,6 +113,7 @@ func (h *httpWriter) Announce(a *Response) {
 	if a.Close && h.canClose {
 		h.w.Header()["Connection"] = []string{"close"}
 	}
+	h.unread.close(h.w.Header())
 }
 
 // Head writes the head of the response, with a Content-Length if the length is known. If the response has no
@@ -127,8 +130,11 @@ func (h *httpWriter) Head(a *Response) error {
 	if a.Length >= 0 && a.Status >= http.StatusOK && a.Status != http.StatusNoContent {
 		header["Content-Length"] = []string{strconv.FormatInt(a.Length, 10)}
 	}
-	if (a.Close || h.http1 && h.unread.Load()) && h.canClose {
+	if a.Close && h.canClose {
 		header["Connection"] = []string{"close"}
+	}
+	if a.Status >= http.StatusOK {
+		h.unread.close(header)
 	}
 	if len(a.Trailers) > 0 && !h.bodiless {
 		header.Add("Trailer", strings.Join(a.Trailers, ", "))
