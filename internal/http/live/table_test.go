@@ -100,9 +100,6 @@ func ask(table *live.Table, host, path string) (*httptest.ResponseRecorder, live
 func serve(table *live.Table, w http.ResponseWriter, r *http.Request) (live.Outcome, error) {
 	x := &exchange.Exchange{Request: new(message.Request), Writer: message.NewHTTPWriter(w, r)}
 	x.FromHTTP(r)
-	if original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
-		x.Target = message.TargetOf(&original)
-	}
 	return table.Serve(x)
 }
 
