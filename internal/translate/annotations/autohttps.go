@@ -25,11 +25,11 @@ var AutoHTTPS = Annotation{
 		"hosts without a Secret. `off` and `false` select no hosts. See [HTTPS](https.md).",
 	Values: "true, false, off, tls or all", Example: "true", Default: "tls, or the value of the option auto_https",
 	Scope: ScopeIngress, Risk: RiskLow,
-	Parse: nginx.Into(func(s *Settings) *string { return &s.AutoHTTPS }, ReadAutoHTTPS),
+	Parse: nginx.Into(func(s *Settings) *string { return &s.AutoHTTPS }, readAutoHTTPS),
 }
 
-// ReadAutoHTTPS parses and checks a value of auto-https.
-func ReadAutoHTTPS(value string) (string, error) {
+// readAutoHTTPS parses and checks a value of auto-https.
+func readAutoHTTPS(value string) (string, error) {
 	switch strings.ToLower(value) {
 	case AutoHTTPSOff, "false":
 		return AutoHTTPSOff, nil

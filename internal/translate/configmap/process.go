@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/model/nginx"
-	"github.com/k8singress/k8singress/internal/translate/annotations"
 )
 
 // retryNonIdempotent is the ConfigMap key retry-non-idempotent. It applies to all Ingresses. An Ingress can set the
@@ -82,14 +81,6 @@ func readDrain(value string) (time.Duration, error) {
 		d = nginx.MaxSeconds * time.Second
 	}
 	return d, err
-}
-
-// autoHTTPS is the ConfigMap key auto-https, which ingress-nginx does not have. The annotation k8singress.io/auto-https
-// takes precedence over it.
-var autoHTTPS = Key{
-	Name: "auto-https", Doc: "This key does not exist in ingress-nginx. " + annotations.AutoHTTPS.Doc,
-	Values: annotations.AutoHTTPS.Values, Example: "off", Default: annotations.AutoHTTPS.Default,
-	Parse: nginx.Into(func(c *Config) *string { return &c.Defaults.AutoHTTPS }, annotations.ReadAutoHTTPS),
 }
 
 // strictValidatePathType only affects the warnings of the lint command. The controller serves existing Ingresses

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
@@ -35,8 +37,12 @@ func TestRows(t *testing.T) {
 			t.Errorf("%s is there twice", row.Name)
 		}
 		seen[row.Name] = true
-		if own := row.Name == "auto-https"; slices.Contains(names, row.Name) == own {
-			t.Errorf("%s is among the keys of ingress-nginx, or not: %v", row.Name, !own)
+		for _, fault := range validation.IsConfigMapKey(row.Name) {
+			t.Errorf("%s is not a key of a ConfigMap: %s", row.Name, fault)
+		}
+		if slices.Contains(names, row.Name) == strings.HasPrefix(row.Doc, notOfNginx) {
+			t.Errorf("%s: Doc must begin with %q if ingress-nginx does not have the key, and only then", row.Name,
+				notOfNginx)
 		}
 		// Without this key, other keys warn that every client is trusted.
 		data := map[string]string{"proxy-real-ip-cidr": "10.0.0.0/8"}

@@ -15,7 +15,8 @@ type Key = option.Row[Config, string]
 const process option.Scope = "the process"
 
 // Table lists the supported keys. The keys that an annotation can override come first. To add a key, add it here, and
-// declare it in the file of its feature, unless it has the name of an annotation.
+// declare it in the file of its feature, unless it has the name of an annotation. If ingress-nginx does not have the
+// key, Doc begins with notOfNginx.
 var Table = slices.Concat(option.Table[Config, string]{
 	annotation("ssl-redirect"), annotation("force-ssl-redirect"), annotation("preserve-trailing-slash"),
 	annotation("use-port-in-redirects"), httpRedirectCode, noTLSRedirectLocations, annotation("relative-redirects"),
@@ -28,7 +29,7 @@ var Table = slices.Concat(option.Table[Config, string]{
 	annotation("proxy-next-upstream"), annotation("proxy-next-upstream-timeout"),
 	annotation("proxy-next-upstream-tries"),
 	retryNonIdempotent,
-	autoHTTPS,
+	own("auto-https"),
 	annotation("proxy-body-size"), annotation("proxy-request-buffering"), annotation("proxy-buffering"),
 	annotation("proxy-http-version"), annotation("proxy-cookie-path"), annotation("proxy-cookie-domain"),
 	annotation("proxy-redirect-from"), annotation("proxy-redirect-to"),
@@ -89,6 +90,17 @@ func annotation(name string) Key {
 func named(name, of string) Key {
 	key := annotation(of)
 	key.Name = name
+	return key
+}
+
+// notOfNginx is the first sentence of the documentation of each key that ingress-nginx does not have.
+const notOfNginx = "This key does not exist in ingress-nginx."
+
+// own returns a key that sets the default for the annotation k8singress.io/NAME. The key is NAME, because the keys of a
+// ConfigMap cannot contain a slash.
+func own(name string) Key {
+	key := named(name, annotations.OwnPrefix+name)
+	key.Doc = notOfNginx + " " + key.Doc
 	return key
 }
 
