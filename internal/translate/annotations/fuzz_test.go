@@ -13,6 +13,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 	"github.com/k8singress/k8singress/internal/translate/annotations"
 )
 
@@ -48,14 +49,6 @@ func FuzzAnnotations(f *testing.F) {
 	f.Fuzz(fuzzOne)
 }
 
-// closed returns the canary that results from invalid annotations, which gets no requests. It returns nil if c is nil.
-func closed(c *ir.Canary) *ir.Canary {
-	if c == nil {
-		return nil
-	}
-	return &ir.Canary{Total: 100, Closed: true}
-}
-
 // fuzzOne parses a single annotation.
 func fuzzOne(t *testing.T, key, value, path string) {
 	if !strings.HasPrefix(key, annotations.Prefix) && !strings.HasPrefix(key, annotations.OwnPrefix) {
@@ -64,23 +57,20 @@ func fuzzOne(t *testing.T, key, value, path string) {
 	settings, problems := annotations.Parse(annotations.Settings{}, map[string]string{key: value})
 	checkProblems(t, key, problems)
 	row := rowOf(key)
-	taken := row != nil && !slices.ContainsFunc(problems,
-		func(p report.Problem) bool { return p.Severity == report.Error })
+	i := slices.IndexFunc(problems, func(p report.Problem) bool { return p.Severity == report.Error })
+	taken := row != nil && i < 0
 	filters := settings.Filters(path)
 	literals := strings.Join(append(texts(reflect.ValueOf(settings)), texts(reflect.ValueOf(filters))...), "\n")
 	switch {
 	case !taken:
-		want := annotations.Settings{Closed: settings.Closed}
-		want.ClientAuth.Closed, want.Asked.ClientAuth = settings.ClientAuth.Closed, settings.Asked.ClientAuth
-		want.Asked.BackendTLS.NoSecret = settings.Asked.BackendTLS.NoSecret
-		want.Asked.BasicAuth.NoSecret = settings.Asked.BasicAuth.NoSecret
-		want.Aliases = settings.Aliases
-		want.Asked.CORS.NoOrigin = settings.Asked.CORS.NoOrigin
-		want.Asked.Limits.NoExemption = settings.Asked.Limits.NoExemption
-		want.Asked.Auth.Broken, want.Asked.Auth.NoCache = settings.Asked.Auth.Broken, settings.Asked.Auth.NoCache
-		want.Canary, want.Asked.Canary = closed(settings.Canary), settings.Asked.Canary
-		if !reflect.DeepEqual(settings, &want) {
-			t.Errorf("refused with %v, and yet there is %+v", problems, settings)
+		var left annotations.Settings
+		if row != nil {
+			left = fixture.Refused(row, value, problems[i].Message)
+		}
+		want, _ := annotations.Parse(left, nil)
+		if diff := cmp.Diff(want, settings); diff != "" {
+			t.Errorf("%v, and the value leaves other settings than OnError of its row (-want +got):\n%s", problems,
+				diff)
 		}
 	case row.Ignored == "" && !plain(value):
 		t.Errorf("the value %q is taken", value)

@@ -12,8 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
-	"github.com/k8singress/k8singress/internal/model/nginx"
+	"github.com/k8singress/k8singress/internal/model/option"
 	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 	"github.com/k8singress/k8singress/internal/translate/annotations"
 )
 
@@ -398,8 +399,10 @@ func FuzzConfigMap(f *testing.F) {
 		if strings.TrimSpace(value) != "false" || fates[name] != fateLater {
 			checkProblems(t, name, problems)
 		}
-		if slices.ContainsFunc(problems, func(p report.Problem) bool { return p.Severity == report.Error }) {
-			checkRefused(t, config)
+		for _, p := range problems {
+			if p.Severity == report.Error {
+				checkRefused(t, name, value, p, config)
+			}
 		}
 		if name == "proxy-real-ip-cidr" && strings.TrimSpace(value) != "" && len(config.Global.Clients.Trusted) == 0 {
 			t.Error("a list of networks became everybody")
@@ -430,23 +433,14 @@ func checkProblems(t *testing.T, name string, problems []report.Problem) {
 	}
 }
 
-// checkRefused checks that an invalid key changes nothing, except that it may make Ingresses return 503, and that valid
-// entries of a list are used.
-func checkRefused(t *testing.T, config *Config) {
+// checkRefused checks that an invalid key leaves only the settings that its row states.
+func checkRefused(t *testing.T, name, value string, problem report.Problem, config *Config) {
 	t.Helper()
-	want := Config{Defaults: annotations.Settings{Closed: config.Defaults.Closed}}
-	want.Global.Clients.Trusted = config.Global.Clients.Trusted
-	if status := config.Global.Status; slices.Equal(append(status.IPv4, status.IPv6...), []string{nginx.Nowhere}) {
-		want.Global.Status = status
-	}
-	want.Global.AccessLog.Format = config.Global.AccessLog.Format
-	want.Global.Headers.Hidden = config.Global.Headers.Hidden
-	want.Defaults.Asked.GlobalAuth.Broken = config.Defaults.Asked.GlobalAuth.Broken
-	want.Defaults.Asked.Snippets.GlobalAuth = config.Defaults.Asked.Snippets.GlobalAuth
-	want.Defaults.Asked.GlobalAuth.NoCache = config.Defaults.Asked.GlobalAuth.NoCache
-	want.Defaults.CustomHeaders.Allowed = config.Defaults.CustomHeaders.Allowed
+	want := fixture.Refused(Table.Find(name), value, problem.Message)
+	r := reading{Reading: option.Reading[Config]{Settings: &want}}
+	r.all(nil)
 	if diff := cmp.Diff(&want, config); diff != "" {
-		t.Errorf("refused, and yet something changes (-want +got):\n%s", diff)
+		t.Errorf("%v, and the value leaves other settings than OnError of its row (-want +got):\n%s", problem, diff)
 	}
 }
 
