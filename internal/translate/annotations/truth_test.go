@@ -15,8 +15,9 @@ import (
 )
 
 // TestTruth checks the cases in testdata. Each case has one annotation on each line, followed by indented lines with
-// the resulting settings and problems. An empty line separates cases. `go test -run TestTruth -update` writes the
-// indented lines; read the diff.
+// the resulting settings and problems. An empty line separates cases. After the settings come the values in Asked from
+// which Finish derives none of them: filters or package ingress read these values. `make golden` writes the indented
+// lines; read the diff.
 func TestTruth(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -65,8 +66,12 @@ func truth(t *testing.T, text string) string {
 	defaults := Settings{AvailableChains: []string{"audit", "waf"}}
 	defaults.Asked.Tracing.Collected = true
 	settings, problems := Parse(defaults, all)
-	settings.AvailableChains, settings.Asked = nil, Asked{}
-	lines = append(lines, flatten("  ", reflect.ValueOf(*settings))...)
+	without := append(flatten(defaults), underived(defaults)...)
+	for _, line := range append(flatten(finished(*settings)), underived(*settings)...) {
+		if !slices.Contains(without, line) {
+			lines = append(lines, line)
+		}
+	}
 	for _, p := range problems {
 		name := strings.TrimSuffix(p.Field[strings.LastIndex(p.Field, "/")+1:], "]")
 		lines = append(lines, fmt.Sprintf("  %s %s: %s", p.Severity, name, p.Message))
@@ -81,23 +86,53 @@ func keyOf(name string) string {
 	return Prefix + name
 }
 
-// flatten returns one line for each field of a value that is not zero, with the path of the field.
-func flatten(name string, v reflect.Value) []string {
+// finished returns the settings that Finish derives, without the values from which it derives them.
+func finished(s Settings) Settings {
+	s.Finish()
+	s.Asked = Asked{}
+	return s
+}
+
+// flatten returns one line for each setting that is not zero.
+func flatten(s Settings) (lines []string) {
+	eachLeaf("", reflect.ValueOf(s), func(name string, v reflect.Value) { lines = append(lines, lineOf(name, v)) })
+	return lines
+}
+
+// underived returns one line for each value in Asked without which Finish derives the same settings.
+func underived(s Settings) (lines []string) {
+	want := finished(s)
+	eachLeaf("Asked", reflect.ValueOf(&s.Asked).Elem(), func(name string, v reflect.Value) {
+		line, value := lineOf(name, v), reflect.ValueOf(v.Interface())
+		v.SetZero()
+		if reflect.DeepEqual(finished(s), want) {
+			lines = append(lines, line)
+		}
+		v.Set(value)
+	})
+	return lines
+}
+
+// eachLeaf calls do for each field of a value that is not zero, with the path of the field. A pointer to a zero value
+// is not zero.
+func eachLeaf(name string, v reflect.Value, do func(name string, v reflect.Value)) {
 	switch {
 	case v.IsZero():
-		return nil
-	case v.Kind() == reflect.Pointer:
-		return flatten(name, v.Elem())
-	case v.Kind() != reflect.Struct || v.Type() == reflect.TypeFor[ir.Name]():
-		return []string{fmt.Sprintf("%s = %v", name, v.Interface())}
-	}
-	var lines []string
-	for i := range v.NumField() {
-		field := v.Type().Field(i).Name
-		if strings.TrimSpace(name) != "" {
-			field = "." + field
+	case v.Kind() == reflect.Pointer && !v.Elem().IsZero():
+		eachLeaf(name, v.Elem(), do)
+	case v.Kind() == reflect.Struct && v.Type() != reflect.TypeFor[ir.Name]():
+		for i := range v.NumField() {
+			eachLeaf(strings.TrimPrefix(name+"."+v.Type().Field(i).Name, "."), v.Field(i), do)
 		}
-		lines = slices.Concat(lines, flatten(name+field, v.Field(i)))
+	default:
+		do(name, v)
 	}
-	return lines
+}
+
+// lineOf returns the line for a field. A pointer to a struct without a setting is shown as {}.
+func lineOf(name string, v reflect.Value) string {
+	if v = reflect.Indirect(v); v.Kind() == reflect.Struct && v.IsZero() {
+		return "  " + name + " = {}"
+	}
+	return fmt.Sprintf("  %s = %v", name, v.Interface())
 }
