@@ -1,22 +1,20 @@
 package arch_test
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 // root is the folder of go.mod.
 const root = "../../.."
 
-// listed is what `go list -json` prints of a package.
+// listed has the fields of `go list` that the rules read.
 type listed struct {
 	ImportPath string
 	Standard   bool
@@ -24,17 +22,13 @@ type listed struct {
 	// Imports are the packages that it imports itself. Deps also has what these import in turn.
 	Imports []string
 	Deps    []string
-	// Dir holds GoFiles. ImportMap has the names under which the standard library keeps packages of others.
-	Dir       string
-	GoFiles   []string
-	ImportMap map[string]string
 }
 
 // TestImportsPointDown checks that packages import only their own folder and lower ones, and reach only what the tables
 // allow.
 func TestImportsPointDown(t *testing.T) {
 	readTree(t)
-	for _, fault := range faults(list(t, nil, "-deps", "./...")) {
+	for _, fault := range faults(fixture.GoList[listed](t, root, nil, "-deps", "./...")) {
 		t.Error(fault)
 	}
 }
@@ -90,32 +84,6 @@ func readTree(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
-	}
-}
-
-// list runs go list at the root of the module, with variables added to its environment.
-func list(t *testing.T, environment []string, arguments ...string) []listed {
-	t.Helper()
-	arguments = append([]string{"list", "-json=ImportPath,Standard,Module,Imports,Deps,Dir,GoFiles,ImportMap"},
-		arguments...)
-	command := exec.CommandContext(t.Context(), "go", arguments...)
-	command.Dir = root
-	command.Env = append(command.Environ(), environment...)
-	var stderr strings.Builder
-	command.Stderr = &stderr
-	output, err := command.Output()
-	if err != nil {
-		t.Fatalf("go list: %v\n%s", err, stderr.String())
-	}
-	var packages []listed
-	for decoder := json.NewDecoder(strings.NewReader(string(output))); ; {
-		var p listed
-		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
-			return packages
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		packages = append(packages, p)
 	}
 }
 

@@ -1,6 +1,6 @@
 //go:build !race
 
-package arch_test
+package systems_test
 
 import (
 	"fmt"
@@ -14,16 +14,29 @@ import (
 	"testing"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
+
+// module is the import path of this module.
+const module = "github.com/k8singress/k8singress"
+
+// listed has the fields of `go list` that the checker needs. Dir holds GoFiles. ImportMap has the names under which the
+// standard library keeps packages of other modules.
+type listed struct {
+	ImportPath, Dir string
+	GoFiles         []string
+	ImportMap       map[string]string
+}
 
 // TestOtherSystems type-checks our packages of the binary for macOS and Windows, on which all features except UDP
 // ports work. It takes seconds, whereas a build takes minutes because it compiles Caddy and client-go for each system.
-// It is skipped under the race detector, which would find nothing and take long.
+// The race detector would find nothing and make it slow.
 func TestOtherSystems(t *testing.T) {
 	for _, system := range []string{"darwin", "windows"} {
 		t.Run(system, func(t *testing.T) {
-			c := newChecker()
-			for _, p := range list(t, []string{"GOOS=" + system, "CGO_ENABLED=0"}, "-deps", "./cmd/caddy") {
+			c, environment := newChecker(), []string{"GOOS=" + system, "CGO_ENABLED=0"}
+			for _, p := range fixture.GoList[listed](t, "../../..", environment, "-deps", "./cmd/caddy") {
 				for _, err := range c.check(t, p) {
 					t.Error(err)
 				}
@@ -55,6 +68,8 @@ type checker struct {
 	files    *token.FileSet
 	packages map[string]*types.Package
 }
+
+func own(path string) bool { return path == module || strings.HasPrefix(path, module+"/") }
 
 func newChecker() checker {
 	return checker{files: token.NewFileSet(), packages: map[string]*types.Package{}}
