@@ -39,7 +39,7 @@ type HTTPWriter interface {
 	// Announce adds the header fields of response to the http.ResponseWriter without writing the response. Caddy's HTTP
 	// server then writes the status and the body.
 	Announce(response *Response)
-	// FollowBody replaces the body of r by one that notes when it was read completely. If a response to an HTTP/1
+	// FollowBody replaces the body of r with a body that records when it was read completely. If a response to an HTTP/1
 	// request begins before that, the connection is closed after the response, because the server does not know where
 	// the next request begins.
 	FollowBody(r *http.Request)
