@@ -61,7 +61,7 @@ func TestSnippets(t *testing.T) {
 // TestSnippetsOfTheConfigMap checks the same for the snippet keys of the ConfigMap, and for the Ingresses to which
 // each key applies.
 func TestSnippetsOfTheConfigMap(t *testing.T) {
-	const on = "modsecurity-snippet: SecRuleEngine On"
+	const on = "modsecurity-snippet=SecRuleEngine On"
 	ip, port := backend(t, "one")
 	in := start(t, class+service("one", port, ip)+annotated("plain", "plain.example", "one")+
 		annotated("waf", "waf.example", "one", "enable-modsecurity", "true")+
@@ -74,32 +74,32 @@ func TestSnippetsOfTheConfigMap(t *testing.T) {
 		// closed are the hosts on which requests get 503.
 		closed []string
 	}{
-		{"nothing", []string{`http-snippet: "false"`, `server-snippet: ""`, `use-geoip2: "false"`}, nil},
-		{"harmless", []string{`http-snippet: "map $a $b { default 1; }"`, `location-snippet: "gzip on;"`}, nil},
-		{"http", []string{`http-snippet: "geo $bad { default 1; }"`},
+		{"nothing", []string{"http-snippet=false", "server-snippet=", "use-geoip2=false"}, nil},
+		{"harmless", []string{"http-snippet=map $a $b { default 1; }", "location-snippet=gzip on;"}, nil},
+		{"http", []string{"http-snippet=geo $bad { default 1; }"},
 			[]string{"plain", "waf", "nowaf", "own", "noauth"}},
-		{"server", []string{`server-snippet: "if ($bad) { return 403; }"`},
+		{"server", []string{"server-snippet=if ($bad) { return 403; }"},
 			[]string{"plain", "waf", "nowaf", "own", "noauth"}},
-		{"location", []string{`location-snippet: "deny all;"`}, []string{"plain", "waf", "nowaf", "own", "noauth"}},
-		{"auth without global-auth-url", []string{`global-auth-snippet: "deny all;"`}, nil},
-		{"auth", []string{`global-auth-snippet: "deny all;"`, "global-auth-url: http://127.0.0.1:1/"},
+		{"location", []string{"location-snippet=deny all;"}, []string{"plain", "waf", "nowaf", "own", "noauth"}},
+		{"auth without global-auth-url", []string{"global-auth-snippet=deny all;"}, nil},
+		{"auth", []string{"global-auth-snippet=deny all;", "global-auth-url=http://127.0.0.1:1/"},
 			[]string{"plain", "waf", "nowaf"}},
-		{"main and stream", []string{`main-snippet: "env A;"`, `stream-snippet: "server { listen 1; }"`,
-			`use-geoip2: "true"`}, nil},
+		{"main and stream", []string{"main-snippet=env A;", "stream-snippet=server { listen 1; }",
+			"use-geoip2=true"}, nil},
 		{"rules", []string{on}, []string{"waf"}},
-		{"rules for all", []string{on, `enable-modsecurity: "true"`}, []string{"plain", "waf", "own", "noauth"}},
-		{"core rules for all", []string{on, `enable-owasp-modsecurity-crs: "true"`},
+		{"rules for all", []string{on, "enable-modsecurity=true"}, []string{"plain", "waf", "own", "noauth"}},
+		{"core rules for all", []string{on, "enable-owasp-modsecurity-crs=true"},
 			[]string{"plain", "waf", "nowaf", "own", "noauth"}},
-		{"detection", []string{"modsecurity-snippet: SecRuleEngine DetectionOnly", `enable-modsecurity: "true"`}, nil},
+		{"detection", []string{"modsecurity-snippet=SecRuleEngine DetectionOnly", "enable-modsecurity=true"}, nil},
 	} {
 		t.Run(c.name, func(*testing.T) {
-			in.write("global.yaml", global(c.keys...))
+			in.globalKeys(c.keys...)
 			for _, host := range []string{"plain", "waf", "nowaf", "own", "noauth"} {
 				want, body := http.StatusOK, "one /"
 				if slices.Contains(c.closed, host) {
 					want, body = http.StatusServiceUnavailable, ""
 				}
-				in.becomes(host+".example", "/", want, body)
+				in.expect(host+".example", "/", want, body)
 			}
 		})
 	}
