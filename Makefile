@@ -76,6 +76,10 @@ fuzz: ## run each fuzz test for FUZZTIME (30s), and compare FUZZREQUESTS (a mill
 	go test ./internal/http/httpserver -run '^TestLikeNetHTTP$$' -v -timeout 2h -requests $(FUZZREQUESTS)
 	go test ./internal/tests/featuretests -run '^TestLikeNginx$$' -v -timeout 2h -requests $(FUZZREQUESTS)
 
+.PHONY: mutate
+mutate: ## ignore each annotation and each ConfigMap key in turn, and fail if its test does not notice
+	go test ./internal/tests/featuretests -run '^TestMutations$$' -v -count=1 -timeout 5h -every-row
+
 # govulncheck downloads its database from vuln.go.dev.
 VULN := go run golang.org/x/vuln/cmd/govulncheck@v1.8.0
 

@@ -301,7 +301,7 @@ var proofsOfKeys = map[string]string{
 var owed = map[string][]string{}
 
 // TestProofs checks that each annotation and each key with an effect has a test that exists and that contains its name,
-// directly or in a function, constant or file of the test. It cannot check that the test examines the effect.
+// directly or in a function, constant or file of the test. TestMutations checks that the test examines the effect.
 func TestProofs(t *testing.T) {
 	tests := readTests(t)
 	tests.prove(t, "annotation", effective(annotations.Table), proofsOfAnnotations)
