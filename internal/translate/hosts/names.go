@@ -172,8 +172,12 @@ func (n *Named) addProblem(w *Name, p report.Problem) {
 	n.Problems[of] = append(n.Problems[of], p)
 }
 
-// The method give assigns the alias w to a host. The parameter to is the result of Merge for this host.
+// The method give assigns the alias w to a host. The parameter to is the result of Merge for this host. If the alias is
+// a redirect and the host has no routes, give does nothing, because the redirect would lead nowhere.
 func (n *Named) give(w *Name, to *Merged) {
+	if w.Status != 0 && len(to.Host.Routes) == 0 {
+		return
+	}
 	n.Namespace = w.By.GetNamespace()
 	if c := to.Certificate; c != nil && !c.Automated && w.Name[0] != '~' {
 		same := *c
@@ -188,10 +192,6 @@ func (n *Named) give(w *Name, to *Merged) {
 		}
 	}
 	if w.Status == 0 {
-		return
-	}
-	if len(to.Host.Routes) == 0 {
-		n.Host = nil
 		return
 	}
 	n.Host = &ir.VirtualHost{Host: w.Name, TLS: to.Host.TLS, TLSOrigin: to.Host.TLSOrigin, Routes: []*ir.Route{{
