@@ -53,11 +53,17 @@ func New(of *ir.Collector, exports *Exports) *Tracer {
 		exports.refuse(err)
 		return nil
 	}
+	return newTracer(of, client, exports)
+}
+
+// newTracer returns a Tracer that sends the spans to an exporter, with the other settings of the collector.
+func newTracer(of *ir.Collector, to sdktrace.SpanExporter, exports *Exports) *Tracer {
+	c := of.WithDefaults()
 	t := &Tracer{of: *of, idle: make(chan struct{})}
 	t.provider = sdktrace.NewTracerProvider(
 		sdktrace.WithSampler(samplerOf(&c)), sdktrace.WithResource(resourceOf(&c)),
 		sdktrace.WithBatcher(
-			&exporter{client, exports}, sdktrace.WithMaxQueueSize(c.Queue),
+			&exporter{to, exports}, sdktrace.WithMaxQueueSize(c.Queue),
 			sdktrace.WithMaxExportBatchSize(min(c.Batch, c.Queue)),
 			sdktrace.WithBatchTimeout(c.Delay), sdktrace.WithExportTimeout(exportTime),
 		),
