@@ -38,7 +38,8 @@ func toBackend(t *testing.T, b *balancer.Backend) *exchange.Exchange {
 
 // TestNext checks that each attempt goes to another endpoint, until all were tried.
 func TestNext(t *testing.T) {
-	b := newBackend(nil, "a:1", "b:1", "c:1")
+	// Without earlier attempts, this policy always chooses the same endpoint.
+	b := newBackend(&ir.LoadBalancing{Policy: ir.PolicyHash, HashBy: "$host"}, "a:1", "b:1", "c:1")
 	x, tried := toBackend(t, b), map[string]bool{}
 	for range 3 {
 		address, ok := x.Next()

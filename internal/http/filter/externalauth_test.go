@@ -86,6 +86,14 @@ var externalAuthCases = []filterCase{
 		},
 	},
 	{
+		// The host of the URL is the host of the Ingress, and not the alias that the client has chosen.
+		name: "an alias", settings: `{"url": "http://$host/check"}`, route: at("shop.example", "prefix", "/"),
+		requests: []visit{{
+			request: "GET http://evil.example/", service: "200", asked: "GET http://shop.example:80/check", next: same,
+			response: "200",
+		}},
+	},
+	{
 		name: "the host of any client", settings: `{"url": "http://$http_host/"}`, route: at("", "prefix", "/"),
 		requests: []visit{gets("GET http://evil.example/", "503")},
 	},
