@@ -17,12 +17,10 @@ func TestBlock(t *testing.T) {
 	const options = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\n" +
 		"data: {use-forwarded-headers: \"true\", proxy-real-ip-cidr: 127.0.0.0/8%s}\n"
 	in := start(t, routes+fmt.Sprintf(options,
-		", block-cidrs: \"192.0.2.0/24,2001:db8::/32\", block-user-agents: \"Bad/1.0,~^evil,~*worse\", "+
+		", block-cidrs: 192.0.2.0/24, block-user-agents: \"Bad/1.0,~*worse\", "+
 			"block-referers: \"~*spam[.]example\""), "configmap default/global")
 	blocked := []string{
-		"X-Forwarded-For: 192.0.2.7", "X-Forwarded-For: 2001:db8::1", "User-Agent: bad/1.0", "User-Agent: evil/2",
-		"User-Agent: The WORSE",
-		"Referer: https://SPAM.example/x",
+		"X-Forwarded-For: 192.0.2.7", "User-Agent: bad/1.0", "User-Agent: The WORSE", "Referer: https://SPAM.example/x",
 	}
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		for _, host := range []string{"web.example", "secure.example", "moved.example", "none.example"} {
@@ -33,12 +31,10 @@ func TestBlock(t *testing.T) {
 				}
 			}
 		}
-		for _, header := range []string{"X-Forwarded-For: 192.0.3.7", "User-Agent: bad/1.0.1", "User-Agent: Evil",
-			"Referer: https://a.example/"} {
-			if got := in.sendBy(in.client, in.origin("web.example")+"/", http.MethodGet, nil,
-				header); got.status != http.StatusOK {
-				t.Errorf("%s: %d", header, got.status)
-			}
+		if got := in.sendBy(in.client, in.origin("web.example")+"/", http.MethodGet, nil,
+			"X-Forwarded-For: 192.0.3.7", "User-Agent: bad/1.0.1", "Referer: https://a.example/"); got.status !=
+			http.StatusOK {
+			t.Errorf("another request: %d", got.status)
 		}
 	})
 	in.write("manifests.yaml", routes+fmt.Sprintf(options, ""))

@@ -26,14 +26,10 @@ func TestCORS(t *testing.T) {
 			allowed              string
 		}{
 			{http.MethodGet, "any.example", "https://a.example", 200, "*"},
-			{http.MethodGet, "any.example", "", 200, "*"},
 			{http.MethodOptions, "any.example", "https://a.example", 204, "*"},
 			{http.MethodGet, "gone.example", "https://a.example", 503, "*"},
 			{http.MethodOptions, "some.example", "https://A.shop.example:8443", 204, "https://A.shop.example:8443"},
-			{http.MethodOptions, "some.example", "null", 204, "null"},
 			{http.MethodGet, "some.example", "https://a.shop.example:8443", 403, "https://a.shop.example:8443"},
-			{http.MethodOptions, "some.example", "https://a.b.shop.example:8443", 403, ""},
-			{http.MethodOptions, "some.example", "https://.shop.example:8443", 403, ""},
 			{http.MethodOptions, "some.example", "https://a.shop.example:8443.evil.example", 403, ""},
 		} {
 			got := in.sendBy(in.client, in.origin(c.host)+"/", c.method, nil, "Origin: "+c.origin)

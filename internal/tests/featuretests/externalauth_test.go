@@ -145,12 +145,10 @@ func TestExternalAuthRefuses(t *testing.T) {
 			location, keep string
 		}{
 			{"plain", 401, 401, "", ""}, {"plain", 403, 403, "", ""}, {"always", 401, 401, "", "c=1"},
-			{"always", 403, 403, "", "c=1"},
-			{"plain", 302, 500, "", ""}, {"plain", 404, 500, "", ""}, {"plain", 500, 500, "", ""},
-			{"plain", 304, 500, "", ""},
+			{"plain", 302, 500, "", ""}, {"plain", 500, 500, "", ""},
 			{"signin", 401, 302, "https://signin.example/login?rd=" + back + "://signin.example%2Fa%2520b%3Fa%3D1%26b",
 				"c=1"},
-			{"signin", 403, 403, "", ""}, {"signin", 503, 500, "", ""},
+			{"signin", 403, 403, "", ""},
 			{"param", 401, 302, "/login?x=1&to=" + back + "://param.example%2Fa%2520b%3Fa%3D1%26b", "c=1"},
 			{"own", 401, 302, "https://a.example/?rd=there", "c=1"},
 		} {
@@ -214,24 +212,6 @@ func TestExternalAuthBehindItself(t *testing.T) {
 		if rounds := in.answered() - before; rounds > 12 {
 			t.Errorf("%s goes round %v times", ring, rounds)
 		}
-	}
-}
-
-// TestExternalAuthOfAlias checks that a client cannot choose the authentication service by a host name that an alias
-// maps to the host.
-func TestExternalAuthOfAlias(t *testing.T) {
-	in, a := externalAuth(t, "", map[string][]string{"alias": {"auth-url", "http://$host:1/", "server-alias",
-		`~^evil[0-9]+\.`}})
-	a.answers(letIn)
-	ip, port, _ := net.SplitHostPort(strings.TrimPrefix(a.service, "http://"))
-	if reasons := in.reasons("Ingress/default/alias"); len(reasons) > 0 {
-		t.Errorf("%v", in.messages("Ingress/default/alias", reasons[0]))
-	}
-	if got := in.get("evil1."+ip+".nip.example", "/"); got.status != http.StatusInternalServerError {
-		t.Errorf("a request for an alias gets %d", got.status)
-	}
-	if asked, seen := a.taken(); len(asked)+len(seen) > 0 {
-		t.Errorf("on port %s %d were asked, and %d let in", port, len(asked), len(seen))
 	}
 }
 

@@ -81,25 +81,6 @@ func TestMirror(t *testing.T) {
 	in.longMirrored(t, backends, mirrors)
 }
 
-// TestMirrorOfSetFields checks that a client cannot forge, for a mirror, header fields that the administrator
-// sets for endpoints.
-func TestMirrorOfSetFields(t *testing.T) {
-	ip, port, backends := mirrorOf(t)
-	mirrorIP, mirrorPort, mirrors := mirrorOf(t)
-	in := start(t, class+service("web", port, ip)+
-		annotated("a", "a.example", "web", "mirror-target",
-			"http://"+net.JoinHostPort(mirrorIP, mirrorPort)+"$request_uri")+"---\n"+
-		strings.Replace(global("X-Verified: of $namespace"), "{name: global}", "{name: set}", 1)+"---\n"+
-		global("proxy-set-headers: default/set"), "configmap default/global")
-	in.sendBy(in.client, in.origin("a.example")+"/", http.MethodGet, nil, "X-Verified: SUCCESS", "X_Verified: SUCCESS")
-	sent, copied := fixture.Receive(t, "the request", backends), fixture.Receive(t, "its copy", mirrors)
-	for what, got := range map[string]http.Header{"endpoint": sent.Header, "mirror": copied.Header} {
-		if found := append(got["X-Verified"], got["X_verified"]...); strings.Join(found, "|") != "of default" {
-			t.Errorf("the %s gets X-Verified %q", what, found)
-		}
-	}
-}
-
 // longMirrored checks that a body of one MiB is copied, whatever its framing, and that a longer one is only sent to the
 // backend.
 func (in *ingress) longMirrored(t *testing.T, backends, mirrors chan withBody) {

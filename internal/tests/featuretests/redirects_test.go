@@ -47,26 +47,16 @@ func TestRewriteToURL(t *testing.T) {
 	}
 	in := start(t, class+service("one", port, ip)+
 		rewriting("old", "/old/(.*)", "https://new.example/$1")+
-		rewriting("scheme", "/scheme(/.*)", "$scheme://www.$host$1?")+
 		rewriting("behind", "/behind(.*)", "https://new.example$1")+
-		rewriting("query", "/query/(.*)", "http://new.example/find?name=$1")+
-		rewriting("whole", "/whole", "https://new.example$request_uri")+
-		rewriting("uri", "/uri", "https://new.example$uri"))
+		rewriting("whole", "/whole", "https://new.example$request_uri"))
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
-		scheme, _, _ := strings.Cut(in.origin("a.example"), "://")
 		for path, location := range map[string]string{
-			"/old/a/b?x=1":             "https://new.example/a/b?x=1",
-			"/OLD/a%20%C3%A9%2fb":      "https://new.example/a%20%C3%A9/b",
-			"/scheme/a?x=1":            scheme + "://www.a.example/a",
-			"/behind/a":                "https://new.example/a",
-			"/behind?x=1":              "https://new.example?x=1",
-			"/query/a%20b%26c=d?x=1":   "http://new.example/find?name=a+b%26c%3Dd&x=1",
-			"/whole/a%20b?x=1":         "https://new.example/whole/a%20b?x=1",
-			"/uri/a%0d%0aSet-Cookie:x": "https://new.example/uri/a%0D%0ASet-Cookie:x",
+			"/OLD/a%20%C3%A9%2fb?x=1": "https://new.example/a%20%C3%A9/b?x=1",
+			"/behind/a":               "https://new.example/a",
+			"/whole/a%20b?x=1":        "https://new.example/whole/a%20b?x=1",
 		} {
 			in.leads(t, "a.example", path, http.StatusFound, location)
 		}
 		in.expect("a.example", "/behind.evil.example", http.StatusBadRequest, "")
-		in.expect("a.example", "/behind@evil.example", http.StatusBadRequest, "")
 	})
 }

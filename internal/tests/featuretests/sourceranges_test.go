@@ -25,10 +25,7 @@ func TestSourceRanges(t *testing.T) {
 		}{
 			{"allowed.example", "192.0.2.1", http.StatusOK},
 			{"allowed.example", "2001:db8::1", http.StatusOK},
-			{"allowed.example", "::ffff:192.0.2.1", http.StatusOK},
 			{"allowed.example", "192.0.3.1", http.StatusForbidden},
-			{"allowed.example", "2001:db9::1", http.StatusForbidden},
-			{"allowed.example", "192.0.2.1, 192.0.3.1", http.StatusForbidden},
 			{"allowed.example", "", http.StatusForbidden},
 			{"denied.example", "192.0.2.1", http.StatusOK},
 			{"denied.example", "192.0.2.66", http.StatusForbidden},
