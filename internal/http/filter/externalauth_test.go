@@ -97,6 +97,10 @@ var externalAuthCases = []filterCase{
 		name: "the host of any client", settings: `{"url": "http://$http_host/"}`, route: at("", "prefix", "/"),
 		requests: []visit{gets("GET http://evil.example/", "503")},
 	},
+	// The request has no backend, so the host of the URL is empty.
+	{name: "no host", settings: `{"url": "http://$service_name/"}`, requests: []visit{
+		gets("GET http://shop.example/", "500"),
+	}},
 	{name: "any host", settings: `{"url": "http://auth.example/"}`, route: at("", "prefix", "/"), requests: []visit{
 		{request: "GET http://evil.example/", service: "200", asked: asked, next: same, response: "200"},
 	}},
