@@ -8,8 +8,7 @@ import (
 )
 
 // quickly is a ConfigMap that ends streams without a drain time.
-const quickly = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {worker-shutdown-timeout: " +
-	"10ms}\n"
+var quickly = global("worker-shutdown-timeout: 10ms")
 
 // echoed fails the test unless the WebSocket echoes a message.
 func (d *dialed) echoed() {

@@ -22,7 +22,7 @@ func TestAccessLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "access.log")
 	objects := class + service("one", port, ip) + rule("a", "a.example", "Prefix", "/", "one") +
 		strings.Replace(rule("quiet", "quiet.example", "Prefix", "/", "one"), "{name: quiet}",
-			`{name: quiet, annotations: {nginx.ingress.kubernetes.io/enable-access-log: "false"}}`, 1) + "---\n"
+			`{name: quiet, annotations: {nginx.ingress.kubernetes.io/enable-access-log: "false"}}`, 1)
 	in := start(t, objects+global("access-log-path: "+path, "skip-access-log-urls: /ready"),
 		"configmap default/global", accessLogOn)
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
@@ -91,7 +91,7 @@ func TestAccessLog(t *testing.T) {
 func TestAccessLogOfRefusals(t *testing.T) {
 	ip, port := backend(t, "one")
 	path := filepath.Join(t.TempDir(), "access.log")
-	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+"---\n"+
+	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+
 		global("access-log-path: "+path),
 		"configmap default/global", accessLogOn)
 	loop := "CDN-Loop: " + strings.Repeat("k8singress, ", 8) + "last"
@@ -119,7 +119,7 @@ func TestAccessLogOfRewrites(t *testing.T) {
 	ip, port := backend(t, "one")
 	path := filepath.Join(t.TempDir(), "access.log")
 	in := start(t, class+service("one", port, ip)+annotated("a", "a.example", "one", "rewrite-target", "/new",
-		"enable-rewrite-log", "true")+"---\n"+
+		"enable-rewrite-log", "true")+
 		global("access-log-path: "+path, "log-format-upstream: $request_uri $uri"),
 		"configmap default/global", accessLogOn)
 	in.expect("a.example", "/old?x", http.StatusOK, "one /new?x")
@@ -141,7 +141,7 @@ func TestAccessLogOfRewrites(t *testing.T) {
 func TestEachRequestHasOneLine(t *testing.T) {
 	ip, port := backend(t, "one")
 	path := filepath.Join(t.TempDir(), "access.log")
-	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+"---\n"+
+	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+
 		global("access-log-path: "+path, "log-format-upstream: $status $request_uri"),
 		"configmap default/global", accessLogOn)
 	in.expect("a.example", "/", http.StatusOK, "one /")
@@ -263,7 +263,7 @@ func TestSyslog(t *testing.T) {
 	}
 	defer server.Close()
 	_, at := hostPort(t, server.LocalAddr())
-	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+"---\n"+global(
+	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+global(
 		`enable-syslog: "true"`, "syslog-host: 127.0.0.1", fmt.Sprintf("syslog-port: %q", at),
 		"log-format-upstream: $request_uri",
 	), "configmap default/global", accessLogOn)

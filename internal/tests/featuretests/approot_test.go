@@ -50,8 +50,8 @@ func TestAppRoot(t *testing.T) {
 // TestAppRootOfAll checks that the ConfigMap sets the redirect of "/" for Ingresses without the annotation.
 func TestAppRootOfAll(t *testing.T) {
 	ip, port := backend(t, "one")
-	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+"---\n"+
-		annotate(rule("own", "own.example", "Prefix", "/", "one"), "app-root", "/own")+"---\n"+
+	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+
+		annotate(rule("own", "own.example", "Prefix", "/", "one"), "app-root", "/own")+
 		global("app-root: /all"), "configmap default/global")
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		in.leads(t, "a.example", "/", http.StatusFound, in.origin("a.example")+"/all")

@@ -281,7 +281,6 @@ func TestConnectionsToABackend(t *testing.T) {
 	server.Start()
 	t.Cleanup(server.Close)
 	ip, port := hostPort(t, server.Listener.Addr())
-	const configMap = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {%s}\n"
 	in := start(t, class+service("one", port, ip)+oneWith("proxy-connect-timeout: 5"), "configmap default/global")
 	for _, c := range []struct {
 		global, annotation string
@@ -297,7 +296,7 @@ func TestConnectionsToABackend(t *testing.T) {
 		t.Run(c.global+", "+c.annotation, func(t *testing.T) {
 			// A new host shows when the options have taken effect.
 			host := fmt.Sprintf("h%d.example", time.Now().UnixNano())
-			in.write("global.yaml", fmt.Sprintf(configMap, c.global))
+			in.write("global.yaml", global(c.global))
 			in.write("manifests.yaml", class+service("one", port, ip)+oneWith(c.annotation)+rule("b", host,
 				"Prefix", "/", "one"))
 			in.becomes(host, "/", http.StatusOK, "")
@@ -327,9 +326,8 @@ func TestIdleConnectionsEnd(t *testing.T) {
 	server.Start()
 	t.Cleanup(server.Close)
 	ip, port := hostPort(t, server.Listener.Addr())
-	in := start(t,
-		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {upstream-keepalive-timeout: \"1\"}\n"+
-			class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one"), "configmap default/global")
+	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+
+		global(`upstream-keepalive-timeout: "1"`), "configmap default/global")
 	in.send(http.MethodGet, "/", nil)
 	begin := time.Now()
 	var seen []http.ConnState

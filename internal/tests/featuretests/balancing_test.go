@@ -119,25 +119,6 @@ func (f *fleet) broken(ip string) {
 	f.servers[ip] = server
 }
 
-// annotated returns an Ingress "default/NAME" for all paths of a host, with annotations.
-func annotated(name, host, service string, annotations ...string) string {
-	return annotate(rule(name, host, "Prefix", "/", service), annotations...)
-}
-
-// annotate adds annotations to an Ingress; keys and values alternate. A key without a prefix gets the prefix of
-// ingress-nginx.
-func annotate(rule string, annotations ...string) string {
-	var lines strings.Builder
-	for i := 0; i < len(annotations); i += 2 {
-		key := annotations[i]
-		if !strings.Contains(key, "/") {
-			key = "nginx.ingress.kubernetes.io/" + key
-		}
-		fmt.Fprintf(&lines, "%s: %q, ", key, annotations[i+1])
-	}
-	return strings.Replace(rule, "}\nspec:", ", annotations: {"+strings.TrimSuffix(lines.String(), ", ")+"}}\nspec:", 1)
-}
-
 // fleetOf starts a fleet for one Service "web", and an ingress that routes the host "shop.example" to it.
 func fleetOf(t testing.TB, n int, handler func(string, http.ResponseWriter, *http.Request),
 	annotations ...string) (*ingress, *fleet) {

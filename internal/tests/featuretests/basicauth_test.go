@@ -194,8 +194,7 @@ func TestSatisfyAny(t *testing.T) {
 		anyOf("deny", "denylist-source-range", "192.0.2.66")+anyOf("alone")+
 		strings.Replace(anyOf("both", "allowlist-source-range", "192.0.2.0/24"), `"any"`, `"all"`, 1)+
 		strings.Replace(anyOf("missing", "allowlist-source-range", "192.0.2.0/24"), `"users"`, `"missing"`, 1)+
-		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\n"+
-		"data: {use-forwarded-headers: \"true\", proxy-real-ip-cidr: 127.0.0.0/8}\n",
+		global(`use-forwarded-headers: "true"`, "proxy-real-ip-cidr: 127.0.0.0/8"),
 		"configmap default/global")
 	const inside, denied, outside = "192.0.2.1", "192.0.2.66", "198.51.100.1"
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
@@ -266,7 +265,7 @@ func TestWebSocketsEndWithTheirUser(t *testing.T) {
 func TestPasswordBesideExternalAuth(t *testing.T) {
 	both := []string{"auth-type", "basic", "auth-secret", "users", "auth-url", "AUTH/",
 		"auth-response-headers", "X-User"}
-	in, a := externalAuth(t, "", map[string][]string{
+	in, a := externalAuth(t, map[string][]string{
 		"any": append([]string{"satisfy", "any"}, both...), "all": slices.Clone(both),
 		"word": append(slices.Clone(both[:6]), "auth-response-headers", "X-User,authorization"),
 	})

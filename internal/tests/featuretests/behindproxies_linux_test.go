@@ -83,7 +83,7 @@ func TestBehindProxies(t *testing.T) {
 // PROXY protocol.
 func TestBehindProxyProtocol(t *testing.T) {
 	ip, port := endpointOf(t, describeRequest)
-	in := start(t, class+service("one", port, ip)+oneWith("proxy-body-size: 8m")+"---\n"+
+	in := start(t, class+service("one", port, ip)+oneWith("proxy-body-size: 8m")+
 		global(`use-proxy-protocol: "true"`, `proxy-real-ip-cidr: 127.0.0.1/32`), "configmap default/global")
 	for name, proxy := range map[string]inFrontOfUs{
 		"bytes, version 1":    {haproxyWith("tcp", "", "send-proxy"), false},

@@ -14,11 +14,9 @@ func TestBlock(t *testing.T) {
 		annotated("secure", "secure.example", "web", "force-ssl-redirect", "true") + annotated("moved",
 		"moved.example", "web",
 		"permanent-redirect", "https://www.example.com", "allowlist-source-range", "0.0.0.0/0")
-	const options = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\n" +
-		"data: {use-forwarded-headers: \"true\", proxy-real-ip-cidr: 127.0.0.0/8%s}\n"
-	in := start(t, routes+fmt.Sprintf(options,
-		", block-cidrs: 192.0.2.0/24, block-user-agents: \"Bad/1.0,~*worse\", "+
-			"block-referers: \"~*spam[.]example\""), "configmap default/global")
+	options := []string{`use-forwarded-headers: "true"`, "proxy-real-ip-cidr: 127.0.0.0/8"}
+	in := start(t, routes+global(append(options, "block-cidrs: 192.0.2.0/24", "block-user-agents: Bad/1.0,~*worse",
+		`block-referers: "~*spam[.]example"`)...), "configmap default/global")
 	blocked := []string{
 		"X-Forwarded-For: 192.0.2.7", "User-Agent: bad/1.0", "User-Agent: The WORSE", "Referer: https://SPAM.example/x",
 	}
@@ -37,7 +35,7 @@ func TestBlock(t *testing.T) {
 			t.Errorf("another request: %d", got.status)
 		}
 	})
-	in.write("manifests.yaml", routes+fmt.Sprintf(options, ""))
+	in.write("manifests.yaml", routes+global(options...))
 	in.eventually("nothing is blocked", func() error {
 		got := in.sendBy(in.client, in.origin("web.example")+"/", http.MethodGet, nil, blocked[0])
 		if got.status != http.StatusOK {
@@ -45,6 +43,6 @@ func TestBlock(t *testing.T) {
 		}
 		return nil
 	})
-	in.write("manifests.yaml", routes+fmt.Sprintf(options, ", block-user-agents: \"~(\""))
+	in.write("manifests.yaml", routes+global(append(options, `block-user-agents: "~("`)...))
 	in.becomes("web.example", "/", http.StatusServiceUnavailable, "")
 }

@@ -232,7 +232,7 @@ func TestCanaryComesAndGoesWithoutEndingStreams(t *testing.T) {
 	main := class + service("web", web, "127.0.0.1") + service("next", port, "127.0.0.1") + rule("main", "shop.example",
 		"Prefix", "/", "web")
 	in := start(t, main+annotated("canary", "shop.example", "next", "canary", "true", "canary-by-header", "X-Canary")+
-		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: options}\ndata: {worker-shutdown-timeout: 1s}\n",
+		configMap("options", "worker-shutdown-timeout: 1s"),
 		"configmap default/options")
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, in.origin("shop.example"), nil)
 	if err != nil {
@@ -249,7 +249,7 @@ func TestCanaryComesAndGoesWithoutEndingStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	in.write("manifests.yaml", main+rule("gone", "other.example", "Prefix", "/", "web")+
-		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: options}\ndata: {worker-shutdown-timeout: 1s}\n")
+		configMap("options", "worker-shutdown-timeout: 1s"))
 	in.becomes("other.example", "/", 200, "web /")
 	select {
 	case <-ended:

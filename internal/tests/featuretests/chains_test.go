@@ -326,8 +326,7 @@ func TestChainBehindFilters(t *testing.T) {
 			"k8singress.io/chains", chain, "enable-cors", "true")
 	}
 	in := start(t, class+service("web", port, ip)+host("through", "mark")+host("answers", "own")+host("fails", "none")+
-		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: answers}\ndata: "+
-		"{X-Ask: \"$request_method $host\"}\n---\n"+
+		configMap("answers", "X-Ask: $request_method $host")+
 		global("add-headers: default/answers"), "configmap default/global",
 		"chain mark {\nheader X-Mark yes\n}\nchain own {\nrespond own 202\n}\nchain none {\nerror no 418\n}")
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {

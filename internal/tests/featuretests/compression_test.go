@@ -38,7 +38,7 @@ func TestCompression(t *testing.T) {
 			w.Header().Set("X-Behind", "yes")
 		}
 	})
-	objects := class + service("one", port, ip) + rule("a", "a.example", "Prefix", "/", "one") + "---\n"
+	objects := class + service("one", port, ip) + rule("a", "a.example", "Prefix", "/", "one")
 	in := start(t, objects+global(`use-gzip: "false"`), "configmap default/global")
 	if got := in.sendBy(in.client, in.origin("a.example")+"/short", "GET", nil,
 		"Accept-Encoding: gzip"); got.body != short {

@@ -17,7 +17,7 @@ func TestConnectTimeout(t *testing.T) {
 	last := []string{"proxy-next-upstream", "off"}
 	in := start(t, class+service("one", port, ip)+annotated("key", "key.example", "one", last...)+
 		annotated("long", "long.example", "one", append(last, "proxy-connect-timeout", "3600")...)+
-		"---\n"+global(`proxy-connect-timeout: "6"`), "configmap default/global")
+		global(`proxy-connect-timeout: "6"`), "configmap default/global")
 	waiting := make(chan int, 1)
 	go func() { waiting <- in.get("long.example", "/").status }()
 	begin := time.Now()

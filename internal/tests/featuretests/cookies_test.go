@@ -69,8 +69,7 @@ func TestCookieRewriteOfTheConfigMap(t *testing.T) {
 	})
 	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one"),
 		"configmap default/global")
-	in.write("global.yaml",
-		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {proxy-cookie-path: /app/ /}\n")
+	in.write("global.yaml", global("proxy-cookie-path: /app/ /"))
 	in.eventually("the key counts", func() error {
 		if got := in.get("a.example", "/").header.Get("Set-Cookie"); got != "a=b; path=/" {
 			return fmt.Errorf("got %q", got)

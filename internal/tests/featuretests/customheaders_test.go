@@ -8,12 +8,6 @@ import (
 	"testing"
 )
 
-const (
-	headersMap     = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: headers}\ndata: {%s}\n"
-	allowedHeaders = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: " +
-		"{global-allowed-response-headers: %q}\n"
-)
-
 // ofHeaders serves a.example with custom-headers. The endpoint sends two headers of its own, and responds with their
 // values in the request.
 func ofHeaders(t *testing.T, configMap string) *ingress {
@@ -56,17 +50,17 @@ func TestCustomHeaders(t *testing.T) {
 		})
 	}
 	closed("ConfigMapNotFound", "the ConfigMap default/headers does not exist")
-	in.write("headers.yaml", fmt.Sprintf(headersMap, `x-own: "{env.HOME} $host", X-New: a`))
+	in.write("headers.yaml", configMap("headers", `x-own: "{env.HOME} $host"`, "X-New: a"))
 	closed("InvalidAnnotation", "the header X-New is not allowed: add it to global-allowed-response-headers")
-	in.write("global.yaml", fmt.Sprintf(allowedHeaders, "X-Own"))
+	in.write("global.yaml", global("global-allowed-response-headers: X-Own"))
 	closed("InvalidAnnotation", "the header X-New is not allowed")
-	in.write("global.yaml", fmt.Sprintf(allowedHeaders, "X-Own, x-new"))
+	in.write("global.yaml", global("global-allowed-response-headers: X-Own, x-new"))
 	in.byEachVersion(t, func(_ *testing.T, in *ingress) { in.setsHeaders("{env.HOME} $host", "a") })
-	in.write("headers.yaml", fmt.Sprintf(headersMap, "X-New: b"))
+	in.write("headers.yaml", configMap("headers", "X-New: b"))
 	in.setsHeaders("endpoint|once more", "b")
-	in.write("headers.yaml", fmt.Sprintf(headersMap, `X-New: b, Content-Length: "0"`))
+	in.write("headers.yaml", configMap("headers", "X-New: b", `Content-Length: "0"`))
 	closed("InvalidAnnotation", "Content-Length")
-	in.write("headers.yaml", fmt.Sprintf(headersMap, ""))
+	in.write("headers.yaml", configMap("headers"))
 	in.setsHeaders("endpoint|once more", "")
 	in.remove("headers.yaml")
 	closed("ConfigMapNotFound", "default/headers")

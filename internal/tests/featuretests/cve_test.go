@@ -20,8 +20,8 @@ func TestCVE(t *testing.T) {
 		t.Fatal(err)
 	}
 	ip, port := backend(t, "web")
-	in := start(t, class+service("web", port, ip)+caSecret("ca", fixture.Authority(t, nil, "ca"))+"---\n"+
-		string(manifests))
+	in := start(t, join(class, service("web", port, ip), caSecret("ca", fixture.Authority(t, nil, "ca")),
+		string(manifests)))
 	for name, c := range map[string]struct {
 		path   string
 		status int

@@ -86,8 +86,11 @@ func bothOn(t *testing.T) (net.PacketConn, net.Listener) {
 	return nil, nil
 }
 
-// nameService defines port 53 twice, for UDP and TCP, like the name Service of a cluster.
-const nameService = `---
+// nameService returns a Service that defines port 53 twice, for UDP and TCP, like the name Service of a cluster. It also
+// returns the ConfigMaps that open the port own for both.
+func nameService(port, ip, own string) string {
+	entry := fmt.Sprintf("%q: default/kube-dns:53", own)
+	return tcpServices(entry) + configMap("udp-services", entry) + fmt.Sprintf(`---
 apiVersion: v1
 kind: Service
 metadata: {name: kube-dns}
@@ -102,17 +105,8 @@ metadata: {name: kube-dns-1, labels: {kubernetes.io/service-name: kube-dns}}
 addressType: IPv4
 ports: [{name: dns, port: %[1]s, protocol: UDP}, {name: dns-tcp, port: %[1]s, protocol: TCP}]
 endpoints: [{addresses: [%[2]s]}]
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: tcp-services}
-data: {"%[3]s": "default/kube-dns:53"}
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: udp-services}
-data: {"%[3]s": "default/kube-dns:53"}
-`
+`, port, ip)
+}
 
 // behindNamePort runs an ingress in front of a name server, and returns the address of its port.
 func behindNamePort(t *testing.T) (address string) {
@@ -120,7 +114,7 @@ func behindNamePort(t *testing.T) (address string) {
 	ip, port := nameServer(t)
 	own := fixture.Port(t)
 	address = "127.0.0.1:" + own
-	in := start(t, class+fmt.Sprintf(nameService, port, ip, own),
+	in := start(t, class+nameService(port, ip, own),
 		"tcp_services default/tcp-services", "udp_services default/udp-services", "stream_bind 127.0.0.1")
 	in.eventually("the ports", func() error {
 		for _, network := range []string{"udp", "tcp"} {

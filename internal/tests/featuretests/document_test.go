@@ -88,12 +88,7 @@ func whole(t *testing.T, port string) string {
 	return class + service("one", one, ip) + service("two", two, ip) + service("empty", one) +
 		rule("web", "shop.example", "Prefix", "/", "one") + rule("api", "shop.example", "Prefix", "/api", "two") +
 		rule("empty", "empty.example", "Prefix", "/", "empty") + rule("wild", "*.wild.example", "Prefix", "/", "two") +
-		rewriting + fmt.Sprintf(`---
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: tcp-services}
-data: {"%s": "default/one:80"}
-`, port)
+		rewriting + tcpServices(fmt.Sprintf("%q: default/one:80", port))
 }
 
 func TestDocumentOfOneProcessServesTheSameInAnother(t *testing.T) {

@@ -34,7 +34,7 @@ func (s *sessions) Put(key string, state *tls.ClientSessionState) {
 func TestNoEarlyData(t *testing.T) {
 	ip, port := backend(t, "web")
 	in := start(t, class+service("web", port, ip)+annotated("a", "a.example", "web")+
-		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {ssl-early-data: \"true\"}\n",
+		global(`ssl-early-data: "true"`),
 		"configmap default/global")
 	kept := &sessions{tls.NewLRUClientSessionCache(1), make(chan struct{}, 1)}
 	ask := func() (state quic.ConnectionState) {

@@ -185,7 +185,7 @@ func TestErrorPagesOfLimits(t *testing.T) {
 func TestDefaultBackend(t *testing.T) {
 	ip, other := backend(t, "default")
 	in := withErrorPages(t, rule("part", "part.example", "Prefix", "/in", "app")+
-		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {custom-http-errors: \"404\"}\n",
+		global(`custom-http-errors: "404"`),
 		"default_backend default/fallback", "configmap default/global")
 	in.expect("unknown.example", "/x", 404, "")
 	in.expect("plain.example", "/404", 404, "app 404")
@@ -276,7 +276,7 @@ func TestErrorPagesOfChains(t *testing.T) {
 func TestErrorPagesKeepStatus(t *testing.T) {
 	hosts := map[string][]string{"auth": {"auth-url", "AUTH", "custom-http-errors", "401,403,404,500",
 		"default-backend", "lax"}}
-	in, a := externalAuth(t, "", hosts)
+	in, a := externalAuth(t, hosts)
 	ip, lax := errorPages(t, fine)
 	in.write("lax.yaml", service("lax", lax, ip))
 	in.becomes("auth.example", "/missing", 200, "page of 404")

@@ -20,8 +20,9 @@ type authService struct {
 }
 
 // externalAuth serves hosts with annotations behind an external authentication service. The keys of hosts are names;
-// the values are lines of annotations, in which AUTH is replaced with the service.
-func externalAuth(t *testing.T, global string, hosts map[string][]string) (*ingress, *authService) {
+// the values are lines of annotations, in which AUTH is replaced with the service. So it is in keys, the entries of the
+// ConfigMap.
+func externalAuth(t *testing.T, hosts map[string][]string, keys ...string) (*ingress, *authService) {
 	t.Helper()
 	a := &authService{answer: letIn}
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
@@ -42,9 +43,7 @@ func externalAuth(t *testing.T, global string, hosts map[string][]string) (*ingr
 		}
 		fmt.Fprintf(w, "web %s", body)
 	})
-	manifests := class + service("web", port, ip) +
-		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {" +
-		strings.ReplaceAll(global, "AUTH", a.service) + "}\n"
+	manifests := class + service("web", port, ip) + strings.ReplaceAll(global(keys...), "AUTH", a.service)
 	for name, annotations := range hosts {
 		for i := range annotations {
 			annotations[i] = strings.ReplaceAll(annotations[i], "AUTH", a.service)
@@ -77,7 +76,7 @@ func (a *authService) taken() (asked, seen []*http.Request) {
 // TestExternalAuthAllows checks the requests that the authentication service and the backend get for an allowed
 // request with a body.
 func TestExternalAuthAllows(t *testing.T) {
-	in, a := externalAuth(t, "", map[string][]string{"in": {
+	in, a := externalAuth(t, map[string][]string{"in": {
 		"auth-url", "AUTH/check?u=$escaped_request_uri", "auth-response-headers", "X-User,X-Groups",
 		"rewrite-target", "/new",
 	}})
@@ -130,7 +129,7 @@ func (in *ingress) checkQuestion(q, b *http.Request) {
 // TestExternalAuthRefuses checks that a rejected request gets the service's status, any other failure results in 500,
 // and the backend gets no request.
 func TestExternalAuthRefuses(t *testing.T) {
-	in, a := externalAuth(t, "", map[string][]string{
+	in, a := externalAuth(t, map[string][]string{
 		"plain":  {"auth-url", "AUTH", "auth-signin", ""},
 		"always": {"auth-url", "AUTH", "auth-always-set-cookie", "true"},
 		"signin": {"auth-url", "AUTH", "auth-signin", "https://$host/login"},
@@ -174,7 +173,7 @@ func TestExternalAuthRefuses(t *testing.T) {
 // TestExternalAuthBehindItself checks that the service may be served by the same controller, as with
 // https://$host/oauth2/auth, and that a service that requires its own permission does not cause an endless loop.
 func TestExternalAuthBehindItself(t *testing.T) {
-	_, a := externalAuth(t, "", nil)
+	_, a := externalAuth(t, nil)
 	ip, port, err := net.SplitHostPort(strings.TrimPrefix(a.service, "http://"))
 	if err != nil {
 		t.Fatal(err)
@@ -194,7 +193,7 @@ func TestExternalAuthBehindItself(t *testing.T) {
 			"proxy-read-timeout", "600")+
 		annotate(rule("hidden", "localhost", "Prefix", "/hidden", "auth"), "auth-url", "http://$host:"+own+"/hidden",
 			"auth-proxy-set-headers", "hides")+
-		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: hides}\ndata: {cdn-loop: none}\n")
+		configMap("hides", "cdn-loop: none"))
 	in.eventually("a request is let in by a service behind its host", func() error {
 		if got := in.get("localhost", "/"); got.status != http.StatusOK {
 			return fmt.Errorf("it gets %d", got.status)

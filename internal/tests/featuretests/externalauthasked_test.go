@@ -14,7 +14,7 @@ import (
 // TestExternalAuthRequest checks the method of the request to the service, and the URL in it to which the client should
 // return.
 func TestExternalAuthRequest(t *testing.T) {
-	in, a := externalAuth(t, "", map[string][]string{
+	in, a := externalAuth(t, map[string][]string{
 		"usual": {"auth-url", "AUTH"}, "method": {"auth-url", "AUTH", "auth-method", "POST"},
 		"redirect": {"auth-url", "AUTH", "auth-request-redirect", "https://$host/back"},
 	})
@@ -46,7 +46,7 @@ func questions(asked []*http.Request) (all []string) {
 // TestExternalAuthKeptFor checks that only responses with a status in auth-cache-duration are cached. Without the
 // annotation, 401 is one of them.
 func TestExternalAuthKeptFor(t *testing.T) {
-	in, a := externalAuth(t, "", map[string][]string{
+	in, a := externalAuth(t, map[string][]string{
 		"usual": {"auth-url", "AUTH", "auth-cache-key", "$http_x_key"},
 		"some":  {"auth-url", "AUTH", "auth-cache-key", "$http_x_key", "auth-cache-duration", "200 403 10m"},
 	})
@@ -76,7 +76,7 @@ func TestExternalAuthKeptFor(t *testing.T) {
 // TestExternalAuthConnections checks how many connections to the service sequential requests use, and when an idle one
 // is closed.
 func TestExternalAuthConnections(t *testing.T) {
-	in, a := externalAuth(t, "", map[string][]string{
+	in, a := externalAuth(t, map[string][]string{
 		"usual": {"auth-url", "AUTH/usual"}, "none": {"auth-url", "AUTH/none", "auth-keepalive", "0"},
 		"two": {"auth-url", "AUTH/two", "auth-keepalive-requests", "2"},
 	})

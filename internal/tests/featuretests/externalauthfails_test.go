@@ -34,7 +34,7 @@ func TestExternalAuthFails(t *testing.T) {
 	} {
 		hosts[name], status[name] = annotations, 503
 	}
-	in, a := externalAuth(t, "", hosts)
+	in, a := externalAuth(t, hosts)
 	in.byEachAtOnce(t, func(t *testing.T, in *ingress) {
 		for name, want := range status {
 			if got := in.get(name+".example", "/"); got.status != want {
@@ -77,8 +77,7 @@ func speaks(t *testing.T, answer string) string {
 // TestExternalAuthComesAndGoes checks that a guard rejects requests when an object that it needs disappears, and works
 // again when the object is back.
 func TestExternalAuthComesAndGoes(t *testing.T) {
-	in, a := externalAuth(t, "", map[string][]string{"told": {"auth-url", "AUTH", "auth-proxy-set-headers", "headers"}})
-	const headers = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: headers}\ndata: {X-App: %q}\n"
+	in, a := externalAuth(t, map[string][]string{"told": {"auth-url", "AUTH", "auth-proxy-set-headers", "headers"}})
 	closed := func(reason string) {
 		t.Helper()
 		in.becomes("told.example", "/", http.StatusServiceUnavailable, "")
@@ -96,13 +95,13 @@ func TestExternalAuthComesAndGoes(t *testing.T) {
 		if _, seen := a.taken(); len(seen) > 0 {
 			t.Errorf("the backend got %d requests", len(seen))
 		}
-		in.write("headers.yaml", fmt.Sprintf(headers, "shop $host {env.HOME}"))
+		in.write("headers.yaml", configMap("headers", "X-App: shop $host {env.HOME}"))
 		in.becomes("told.example", "/", http.StatusOK, "web ")
 		asked, _ := a.taken()
 		if got := asked[len(asked)-1].Header.Get("X-App"); got != "shop told.example {env.HOME}" {
 			t.Errorf("the service gets %q", got)
 		}
-		in.write("headers.yaml", fmt.Sprintf(headers, "$nosuch"))
+		in.write("headers.yaml", configMap("headers", "X-App: $nosuch"))
 		closed("InvalidAnnotation")
 		in.remove("headers.yaml")
 	}
@@ -111,7 +110,7 @@ func TestExternalAuthComesAndGoes(t *testing.T) {
 // TestExternalAuthKept checks that responses are cached by the cache key and the host.
 func TestExternalAuthKept(t *testing.T) {
 	kept := []string{"auth-url", "AUTH", "auth-cache-key", "$http_authorization", "auth-response-headers", "X-User"}
-	in, a := externalAuth(t, "", map[string][]string{"kept": kept, "other": kept})
+	in, a := externalAuth(t, map[string][]string{"kept": kept, "other": kept})
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		user := "Authorization: " + in.version
 		ask := func(host, field string, want, asked int) {
@@ -141,12 +140,12 @@ func TestExternalAuthKept(t *testing.T) {
 // TestGlobalAuth checks that the ConfigMap's key applies to Ingresses that have no auth-url and do not opt out.
 func TestGlobalAuth(t *testing.T) {
 	in, a := externalAuth(t,
-		"global-auth-url: AUTH/global, global-auth-response-headers: X-User, no-auth-locations: /open",
 		map[string][]string{
 			"all": nil, "own": {"auth-url", "AUTH/own"}, "out": {"enable-global-auth", "false"}, "any": {
 				"satisfy", "any", "whitelist-source-range", "127.0.0.0/8",
 			},
-		})
+		},
+		"global-auth-url: AUTH/global", "global-auth-response-headers: X-User", "no-auth-locations: /open")
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		for host, path := range map[string]string{"all": "/global", "own": "/own", "out": "", "any": ""} {
 			a.answers(letIn)
@@ -166,7 +165,7 @@ func TestGlobalAuth(t *testing.T) {
 
 // TestExternalAuthOfWebSockets checks that an allowed upgrade succeeds, and a denied one is rejected.
 func TestExternalAuthOfWebSockets(t *testing.T) {
-	in, a := externalAuth(t, "", map[string][]string{"ws": {"auth-url", "AUTH"}})
+	in, a := externalAuth(t, map[string][]string{"ws": {"auth-url", "AUTH"}})
 	in.byHTTP1(t, func(t *testing.T, in *ingress) {
 		upgrade := []string{"Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
 			"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="}

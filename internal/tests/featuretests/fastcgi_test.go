@@ -15,8 +15,6 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-const paramsMap = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: params}\ndata: {%s}\n"
-
 // TestHangingFastCGI checks that no connection is kept after a timeout, or after the client disconnects.
 func TestHangingFastCGI(t *testing.T) {
 	listener := silent(t)
@@ -215,8 +213,8 @@ func TestFastCGIParams(t *testing.T) {
 	if found := in.reasons("Ingress/default/a"); !slices.Contains(found, "ConfigMapNotFound") {
 		t.Errorf("told is %v", found)
 	}
-	in.write("params.yaml", fmt.Sprintf(paramsMap,
-		`SCRIPT_FILENAME: "/var/www$fastcgi_script_name", HTTP_X_OWN: own, TEXT: "{env.HOME}"`))
+	in.write("params.yaml", configMap("params",
+		"SCRIPT_FILENAME: /var/www$fastcgi_script_name", "HTTP_X_OWN: own", `TEXT: "{env.HOME}"`))
 	in.becomes("a.example", "/", http.StatusOK, "")
 	got := in.send(http.MethodPost, "/app//../dir/x.php/info?a=b", strings.NewReader("body"),
 		"Content-Type: text/x", "X-Own: client's", "X_Real_Ip: forged", "Cookie: c=d", "Proxy: evil")
@@ -244,9 +242,9 @@ func TestFastCGIParams(t *testing.T) {
 	if t.Failed() {
 		t.Log(got.status, got.body)
 	}
-	in.write("params.yaml", fmt.Sprintf(paramsMap, "A: $nosuch"))
+	in.write("params.yaml", configMap("params", "A: $nosuch"))
 	in.becomes("a.example", "/", http.StatusServiceUnavailable, "")
-	in.write("params.yaml", fmt.Sprintf(paramsMap, "SCRIPT_FILENAME: /other.php"))
+	in.write("params.yaml", configMap("params", "SCRIPT_FILENAME: /other.php"))
 	in.eventually("the other script", func() error {
 		got := in.get("a.example", "/")
 		lines := strings.Split(got.body, "\n")

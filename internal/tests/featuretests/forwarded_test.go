@@ -39,30 +39,31 @@ func TestForwardedHeaders(t *testing.T) {
 		"X-Real-IP: 6.6.6.6", "X-Client: 9.9.9.9", "Proxy: evil",
 	}
 	for i, c := range []struct {
-		name, global, want string
+		name string
+		keys []string
+		want string
 	}{
-		{"believes nobody", "", "127.0.0.1 127.0.0.1 a.example OWN http http http 1.1.1.1, 2.2.2.2 other.example"},
-		{"use-forwarded-headers", `use-forwarded-headers: "true"`,
+		{"believes nobody", nil, "127.0.0.1 127.0.0.1 a.example OWN http http http 1.1.1.1, 2.2.2.2 other.example"},
+		{"use-forwarded-headers", []string{`use-forwarded-headers: "true"`},
 			"1.1.1.1 1.1.1.1 other.example 444 https https https 1.1.1.1, 2.2.2.2 other.example"},
-		{"compute-full-forwarded-for", `use-forwarded-headers: "true", compute-full-forwarded-for: "true"`,
+		{"compute-full-forwarded-for", []string{`use-forwarded-headers: "true"`, `compute-full-forwarded-for: "true"`},
 			"1.1.1.1 1.1.1.1, 2.2.2.2, 127.0.0.1 other.example 444 https https https 1.1.1.1, 2.2.2.2 other.example"},
-		{"compute-full-forwarded-for alone", `compute-full-forwarded-for: "true"`,
+		{"compute-full-forwarded-for alone", []string{`compute-full-forwarded-for: "true"`},
 			"127.0.0.1 127.0.0.1 a.example OWN http http http 1.1.1.1, 2.2.2.2 other.example"},
-		{"enable-real-ip", `enable-real-ip: "true"`,
+		{"enable-real-ip", []string{`enable-real-ip: "true"`},
 			"1.1.1.1 1.1.1.1 a.example OWN http http http 1.1.1.1, 2.2.2.2 other.example"},
-		{"forwarded-for-header", `enable-real-ip: "true", forwarded-for-header: X-Client`,
+		{"forwarded-for-header", []string{`enable-real-ip: "true"`, "forwarded-for-header: X-Client"},
 			"9.9.9.9 9.9.9.9 a.example OWN http http http 1.1.1.1, 2.2.2.2 other.example"},
-		{"a proxy that is trusted", `use-forwarded-headers: "true", proxy-real-ip-cidr: "127.0.0.0/8"`,
+		{"a proxy that is trusted", []string{`use-forwarded-headers: "true"`, `proxy-real-ip-cidr: "127.0.0.0/8"`},
 			"2.2.2.2 2.2.2.2 other.example 444 https https https 1.1.1.1, 2.2.2.2 other.example"},
-		{"two of them", `use-forwarded-headers: "true", proxy-real-ip-cidr: "127.0.0.0/8,2.2.2.2"`,
+		{"two of them", []string{`use-forwarded-headers: "true"`, `proxy-real-ip-cidr: "127.0.0.0/8,2.2.2.2"`},
 			"1.1.1.1 1.1.1.1 other.example 444 https https https 1.1.1.1, 2.2.2.2 other.example"},
-		{"a proxy that is not", `use-forwarded-headers: "true", proxy-real-ip-cidr: "10.0.0.0/8"`,
+		{"a proxy that is not", []string{`use-forwarded-headers: "true"`, `proxy-real-ip-cidr: "10.0.0.0/8"`},
 			"127.0.0.1 127.0.0.1 a.example OWN http http http 1.1.1.1, 2.2.2.2 other.example"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			host := fmt.Sprintf("h%d.example", i)
-			in.write("global.yaml",
-				fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {%s}\n", c.global))
+			in.write("global.yaml", global(c.keys...))
 			in.write("sign.yaml", service("other", others, "127.0.0.1")+rule("sign", host, "Prefix", "/", "other"))
 			in.becomes(host, "/", http.StatusOK, "other /")
 			in.byEachVersion(t, func(t *testing.T, in *ingress) {
@@ -107,7 +108,7 @@ func TestForgedForwardedHostLeadsNowhere(t *testing.T) {
 	in := start(t, class+service("one", port, ip)+annotate(rule("to", "a.example", "Prefix", "/", "one"),
 		"from-to-www-redirect", "true",
 		"app-root", "/app")+annotate(rule("tls", "tls.example", "Prefix", "/", "one"), "force-ssl-redirect",
-		"true")+"---\n"+
+		"true")+
 		global(`use-forwarded-headers: "true"`), "configmap default/global")
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		for _, field := range []string{

@@ -10,12 +10,11 @@ import (
 // TestGlobalAuthKeys checks the other keys of external authentication for an Ingress without annotations: the request
 // to the service, the sign-in redirect, the cookies, the cached responses, and the paths without authentication.
 func TestGlobalAuthKeys(t *testing.T) {
-	in, a := externalAuth(t,
-		`global-auth-url: AUTH, global-auth-method: POST, global-auth-request-redirect: "https://$host/back", `+
-			`global-auth-signin: "https://login.example/", global-auth-signin-redirect-param: to, `+
-			`global-auth-always-set-cookie: "true", `+
-			`global-auth-cache-key: $http_x_key, global-auth-cache-duration: "200 403 10m", no-auth-locations: /open`,
-		map[string][]string{"all": nil})
+	in, a := externalAuth(t, map[string][]string{"all": nil},
+		"global-auth-url: AUTH", "global-auth-method: POST", "global-auth-request-redirect: https://$host/back",
+		"global-auth-signin: https://login.example/", "global-auth-signin-redirect-param: to",
+		`global-auth-always-set-cookie: "true"`, "global-auth-cache-key: $http_x_key",
+		"global-auth-cache-duration: 200 403 10m", "no-auth-locations: /open")
 	a.answers(answersWith(http.StatusUnauthorized))
 	in.write("open.yaml", rule("open", "all.example", "Prefix", "/open", "web"))
 	in.becomes("all.example", "/open", http.StatusOK, "web ")

@@ -231,7 +231,7 @@ func TestGRPCSilence(t *testing.T) {
 	_, ip, port := serveGRPC(t)
 	in := start(t, class+service("one", port, ip)+annotated("patient", "patient.example", "one",
 		"backend-protocol", "GRPC")+
-		annotated("hasty", "hasty.example", "one", "backend-protocol", "GRPC", "proxy-read-timeout", "2")+"---\n"+
+		annotated("hasty", "hasty.example", "one", "backend-protocol", "GRPC", "proxy-read-timeout", "2")+
 		global(`client-body-timeout: "1"`),
 		"configmap default/global")
 	caller := func(host string) *grpc.ClientConn {

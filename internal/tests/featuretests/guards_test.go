@@ -60,9 +60,6 @@ func (g *guards) count(host string) int {
 	return g.seen[host]
 }
 
-// dataFor is a ConfigMap. Its arguments are the name and the data.
-const dataFor = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {%s}\n"
-
 // guardCases returns a case for each row of the table of annotations that rejects requests if it is invalid.
 func guardCases(ca *fixture.Identity) map[string]guardCase {
 	users, alice := htpasswd("auth-users", alicesLine), []string{basic("alice", "one")}
@@ -96,7 +93,7 @@ func guardCases(ca *fixture.Identity) map[string]guardCase {
 		},
 		"auth-proxy-set-headers": {
 			garbage: "a/b/c", good: "told", foreign: "other/told", beside: asking,
-			object: fmt.Sprintf(dataFor, "told", "X-App: shop"),
+			object: configMap("told", "X-App: shop"),
 		},
 		"auth-cache-duration": {
 			garbage: "200 for ever", good: "200 10m", beside: append(asking, "auth-cache-key", "$http_host"),
@@ -126,7 +123,7 @@ func guardCases(ca *fixture.Identity) map[string]guardCase {
 		"fastcgi-params-configmap": {
 			garbage: "a/b/c", good: "params", foreign: "other/params", beside: []string{"backend-protocol", "FCGI"},
 			service: "fastcgi",
-			object:  fmt.Sprintf(dataFor, "params", "A: b"),
+			object:  configMap("params", "A: b"),
 		},
 		"configuration-snippet": {garbage: "deny all;", good: "proxy_read_timeout 5s;"},
 		"server-snippet":        {garbage: "return 403;", good: "client_body_buffer_size 16k;"},
@@ -135,7 +132,7 @@ func guardCases(ca *fixture.Identity) map[string]guardCase {
 		"modsecurity-snippet": {garbage: "SecRuleEngine On", good: "SecRuleEngine DetectionOnly"},
 		"custom-headers": {
 			garbage: "a/b/c", good: "answers", foreign: "other/answers",
-			object: fmt.Sprintf(dataFor, "answers", "X-App: shop"),
+			object: configMap("answers", "X-App: shop"),
 		},
 		"proxy-ssl-secret": {
 			garbage: "a/b/c", good: "default/endpoints", foreign: "other/endpoints",
@@ -271,7 +268,7 @@ func (g *guards) endpoints(t *testing.T, ca *fixture.Identity) string {
 	g.service.service, g.service.answer = "http://"+ip+":"+port, answersWith(http.StatusOK)
 	return class + service("web", webPort, web) + service("fastcgi", fastPort, web) + service("secure", securePort,
 		web) + service("none", "1") +
-		"---\n" + global("global-allowed-response-headers: X-App") + "---\n"
+		global("global-allowed-response-headers: X-App")
 }
 
 // at brings all guards into a state, and checks the responses.

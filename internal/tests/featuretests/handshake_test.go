@@ -195,8 +195,7 @@ func TestWithoutHTTP2(t *testing.T) {
 	in := startSecure(t)
 	both := &tls.Config{NextProtos: []string{"h2", "http/1.1"}}
 	for _, step := range []struct{ value, want string }{{"true", "h2"}, {"false", "http/1.1"}, {"true", "h2"}} {
-		in.write("configmap.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {use-http2: \""+
-			step.value+"\"}\n")
+		in.write("configmap.yaml", global(fmt.Sprintf("use-http2: %q", step.value)))
 		in.eventually("ALPN", func() error {
 			state, err := in.handshake("shop.example", both)
 			if err == nil && state.NegotiatedProtocol != step.want {

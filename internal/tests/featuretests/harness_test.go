@@ -52,8 +52,8 @@ type ingress struct {
 // fill their output.
 const accessLogOn = "# access_log on"
 
-// start runs Caddy with a folder of manifests. The files are given in a txtar-like text, with a line "-- name --"
-// before each. Each of options is one more line of the k8singress block.
+// start runs Caddy with a folder that has one file with manifests. Each of options is one more line of the k8singress
+// block.
 func start(t testing.TB, manifests string, options ...string) *ingress {
 	t.Helper()
 	in := newIngress(t)
@@ -394,45 +394,3 @@ func backend(t testing.TB, name string) (ip string, port string) {
 	}
 	return ip, port
 }
-
-// service returns a Service "default/NAME" with port 80 and one EndpointSlice with these addresses.
-func service(name, port string, ips ...string) string {
-	var endpoints strings.Builder
-	for _, ip := range ips {
-		fmt.Fprintf(&endpoints, "\n- addresses: [%s]", ip)
-	}
-	return fmt.Sprintf(`---
-apiVersion: v1
-kind: Service
-metadata: {name: %[1]s}
-spec: {ports: [{name: http, port: 80}]}
----
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: {name: %[1]s-1, labels: {kubernetes.io/service-name: %[1]s}}
-addressType: IPv4
-ports: [{name: http, port: %[2]s}]
-endpoints:%[3]s
-`, name, port, endpoints.String())
-}
-
-// rule returns an Ingress "default/NAME" with one host and one path.
-func rule(name, host, kind, path, service string) string {
-	return fmt.Sprintf(`---
-apiVersion: networking.k8s.io/v1
-kind: Ingress
-metadata: {name: %s}
-spec:
-  ingressClassName: nginx
-  rules:
-  - host: %q
-    http: {paths: [{path: %q, pathType: %s, backend: {service: {name: %s, port: {number: 80}}}}]}
-`, name, host, path, kind, service)
-}
-
-const class = `---
-apiVersion: networking.k8s.io/v1
-kind: IngressClass
-metadata: {name: nginx}
-spec: {controller: k8s.io/ingress-nginx}
-`

@@ -24,7 +24,7 @@ func TestHeaderNames(t *testing.T) {
 		}
 	})
 	with := func(entries ...string) string {
-		return class + service("one", port, ip) + rule("a", "a.example", "Prefix", "/", "one") + headerMaps + "---\n" +
+		return class + service("one", port, ip) + rule("a", "a.example", "Prefix", "/", "one") + headerMaps +
 			global(append(entries, "proxy-set-headers: default/requests")...)
 	}
 	sent := []string{
@@ -57,9 +57,9 @@ func TestHeaderNames(t *testing.T) {
 // TestHeaderNamesOfTheService checks that a client cannot use another spelling of a header that only the external
 // authentication service may set.
 func TestHeaderNamesOfTheService(t *testing.T) {
-	in, service := externalAuth(t, `ignore-invalid-headers: "false"`, map[string][]string{"a": {
+	in, service := externalAuth(t, map[string][]string{"a": {
 		"auth-url", "AUTH/", "auth-response-headers", "X-User",
-	}})
+	}}, `ignore-invalid-headers: "false"`)
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		service.answers(letIn)
 		in.sendBy(in.client, in.origin("a.example")+"/", http.MethodGet, nil, "X_User: eve",

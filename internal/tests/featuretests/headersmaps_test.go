@@ -43,9 +43,9 @@ func TestHeaderMaps(t *testing.T) {
 		}
 	})
 	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+headerMaps+
-		"---\n"+global(
-		"add-headers: default/answers", "proxy-set-headers: default/requests", "hide-headers: X-Powered-By, X-Nothing",
-		`proxy-add-original-uri-header: "true"`), "configmap default/global")
+		global("add-headers: default/answers", "proxy-set-headers: default/requests",
+			"hide-headers: X-Powered-By, X-Nothing", `proxy-add-original-uri-header: "true"`),
+		"configmap default/global")
 	if reasons := in.reasons("ConfigMap/default/answers"); !slices.Equal(reasons, []string{"InvalidEntry"}) {
 		t.Errorf("the ConfigMap is told %v", reasons)
 	}
@@ -81,7 +81,7 @@ func TestHeaderMaps(t *testing.T) {
 			t.Errorf("a host that nobody has is answered with %d and %v", nobody.status, nobody.header)
 		}
 	})
-	in.write("manifests.yaml", class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+"---\n"+
+	in.write("manifests.yaml", class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+
 		global("add-headers: default/answers"))
 	in.eventually("nothing is added without the ConfigMap", func() error {
 		got := in.get("a.example", "/")
@@ -98,7 +98,7 @@ func TestForwardedHostHeader(t *testing.T) {
 		fmt.Fprint(w,
 			r.Header.Get("X-Forwarded-Host"))
 	})
-	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+"---\n"+
+	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+
 		global(`use-forwarded-headers: "true"`, "forwarded-host-header: X-Asked-Host"), "configmap default/global")
 	got := in.sendBy(in.client, in.origin("a.example")+"/", http.MethodGet, nil, "X-Asked-Host: www.example",
 		"X-Forwarded-Host: forged.example")

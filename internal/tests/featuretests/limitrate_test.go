@@ -21,7 +21,7 @@ func TestLimitRate(t *testing.T) {
 		annotated("b", "b.example", "one", "limit-rate-after", "1")+
 		annotated("c", "c.example", "one", "limit-rate", "0")+
 		annotated("d", "d.example", "one", "limit-rate", "1", "limit-rate-after", "1024")+
-		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {limit-rate: \"400\"}\n",
+		global(`limit-rate: "400"`),
 		"configmap default/global")
 	in.byEachAtOnce(t, func(t *testing.T, in *ingress) {
 		for _, c := range []struct {

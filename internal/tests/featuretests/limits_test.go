@@ -13,11 +13,6 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// global returns the ConfigMap default/global.
-func global(data ...string) string {
-	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata:\n  " + strings.Join(data, "\n  ") + "\n"
-}
-
 // reading serves a.example with an endpoint that reads bodies, and the ConfigMap default/global.
 func reading(t *testing.T, data ...string) *ingress {
 	t.Helper()
@@ -25,7 +20,7 @@ func reading(t *testing.T, data ...string) *ingress {
 		body, err := io.ReadAll(r.Body)
 		fmt.Fprint(w, len(body), err)
 	})
-	return start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+"---\n"+global(data...),
+	return start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+global(data...),
 		"configmap default/global")
 }
 
@@ -39,7 +34,7 @@ func TestHeadLimitsAreLive(t *testing.T) {
 	if got := open.hear(http.MethodGet); !strings.HasPrefix(got, "200") {
 		t.Fatalf("with the default: %s", got)
 	}
-	in.write("manifests.yaml", class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+"---\n"+
+	in.write("manifests.yaml", class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+
 		global(`large-client-header-buffers: "2 4k"`, `client-header-timeout: "1"`, `keep-alive: "1"`))
 	in.eventually("the limit of a head", func() error {
 		if got := in.raw(get("/", "Connection: close", "X-A: "+strings.Repeat("x", 20<<10))); len(got) == 0 ||

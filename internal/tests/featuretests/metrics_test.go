@@ -44,7 +44,7 @@ func TestMetricsPage(t *testing.T) {
 		"  tls: [{hosts: [a.example], secretName: own}]\n  rules:", 1)
 	in := start(t, class+service("web", "9", "127.0.0.1", "169.254.1.1")+secure+tlsSecret("own", who.PEM(),
 		who.KeyPEM())+
-		annotated("checked", "b.example", "web", "k8singress.io/health-check-path", "/")+fmt.Sprintf(nameService, "9",
+		annotated("checked", "b.example", "web", "k8singress.io/health-check-path", "/")+nameService("9",
 		"127.0.0.1", port),
 		"tcp_services default/tcp-services", "udp_services default/udp-services", "stream_bind 127.0.0.1")
 	wanted := metricsOfTheCode(t)

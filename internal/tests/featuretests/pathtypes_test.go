@@ -18,7 +18,7 @@ func TestStrictPathTypes(t *testing.T) {
 	objects := class + service("web", "80", "192.0.2.1") + rule("plain", "a.example", "Prefix", "/a-b_c.d/E9", "web") +
 		rule("prefix", "b.example", "Prefix", "/api/v[0-9]+", "web") + rule("exact", "c.example", "Exact",
 		"/a b", "web") +
-		rule("own", "d.example", "ImplementationSpecific", "/api/(.*)", "web") + "---\n"
+		rule("own", "d.example", "ImplementationSpecific", "/api/(.*)", "web")
 	for _, c := range []struct {
 		key   string
 		named bool

@@ -102,8 +102,7 @@ func TestSecretOfTheEndpointsOfAPort(t *testing.T) {
 	in.expectProblem("Service/default/one", "SecretNotFound",
 		"metadata.annotations[k8singress.io/stream-backend-tls-secret]")
 	port := fixture.Port(t)
-	in.write("tcp.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: tcp}\ndata: {\""+port+
-		"\": \"default/two:80\"}\n")
+	in.write("tcp.yaml", configMap("tcp", fmt.Sprintf("%q: default/two:80", port)))
 	in.eventually("the port", func() error {
 		if in.message("ConfigMap/default/tcp", "SecretNotFound") == "" {
 			return fmt.Errorf("nothing is said of it")

@@ -17,7 +17,7 @@ var statusNumbers = regexp.MustCompile(
 // and that a host with an Ingress does not.
 func TestProbes(t *testing.T) {
 	ip, port := backend(t, "one")
-	objects := class + service("one", port, ip) + rule("a", "a.example", "Prefix", "/", "one") + "---\n"
+	objects := class + service("one", port, ip) + rule("a", "a.example", "Prefix", "/", "one")
 	in := start(t, objects+global(`hsts: "true"`), "configmap default/global")
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		in.expect("nobody.example", "/healthz", http.StatusOK, "")

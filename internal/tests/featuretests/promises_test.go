@@ -57,7 +57,7 @@ func TestUnderscoresInHeadersPass(t *testing.T) {
 		"true":  "_d: d; fastly_ff: b; sentry_key: a; x_request_trace_: c; x_twice: e,f",
 		"false": "",
 	} {
-		in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+"---\n"+
+		in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+
 			global(`enable-underscores-in-headers: "`+key+`"`), "configmap default/global")
 		in.byEachVersion(t, func(t *testing.T, in *ingress) {
 			q := question{fields: sent}

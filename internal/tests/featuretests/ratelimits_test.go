@@ -4,16 +4,16 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 )
 
-// limitsConfigMap lets each test act as many clients, and sets a status code that distinguishes the responses of
-// limits.
-const limitsConfigMap = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\n" +
-	"data: {use-forwarded-headers: \"true\", proxy-real-ip-cidr: 127.0.0.0/8, limit-req-status-code: \"429\", " +
-	"limit-conn-status-code: \"509\"}\n"
+// limits returns a ConfigMap that lets each test act as many clients, and sets a status code that distinguishes the
+// responses of limits. more are more entries.
+func limits(more ...string) string {
+	return global(append(more, `use-forwarded-headers: "true"`, "proxy-real-ip-cidr: 127.0.0.0/8",
+		`limit-req-status-code: "429"`, `limit-conn-status-code: "509"`)...)
+}
 
 // addressOf returns an address that no other test and no other version of HTTP uses. The limits of these tests are per
 // minute, so that they do not expire during a slow test.
@@ -46,7 +46,7 @@ func TestLimitRPM(t *testing.T) {
 		annotated("bad", "bad.example", "web", "limit-rpm", "one")+
 		annotated("older", "older.example", "web", "limit-rpm", "1", "limit-burst-multiplier", "1", "limit-whitelist",
 			"198.51.100.0/24")+
-		limitsConfigMap, "configmap default/global")
+		limits(), "configmap default/global")
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		for _, c := range []struct {
 			what, host, client string
@@ -76,7 +76,7 @@ func TestLimitsOutliveChanges(t *testing.T) {
 		limited := annotated("limited", "a.example", "web", annotations...) +
 			"  - host: b.example\n    http: {paths: [{path: /b, pathType: Prefix, backend: {service: {name: web, " +
 			"port: {number: 80}}}}]}\n"
-		return class + service("web", port, ip) + limited + limitsConfigMap
+		return class + service("web", port, ip) + limited + limits()
 	}
 	in := start(t, manifests("limit-rpm", "1", "limit-burst-multiplier", "1"), "configmap default/global")
 	const client = "192.0.2.1"
@@ -119,7 +119,7 @@ func TestLimitConnections(t *testing.T) {
 		}
 	})
 	in := start(t, class+service("one", port, ip)+annotated("a", "a.example", "one", "limit-connections", "1")+
-		limitsConfigMap,
+		limits(),
 		"configmap default/global")
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		done := make(chan answer, 1)
@@ -172,7 +172,7 @@ func TestLimitConnZoneVariable(t *testing.T) {
 	ip, port := backend(t, "web")
 	in := start(t, class+service("web", port, ip)+annotated("a", "a.example", "web", "limit-rpm", "1",
 		"limit-burst-multiplier", "1")+
-		strings.Replace(limitsConfigMap, "\ndata: {", "\ndata: {limit-conn-zone-variable: $http_x_api_key, ", 1),
+		limits("limit-conn-zone-variable: $http_x_api_key"),
 		"configmap default/global")
 	for _, c := range []struct {
 		key  string
@@ -197,7 +197,7 @@ func TestLimitRPS(t *testing.T) {
 	ip, port := backend(t, "web")
 	in := start(t, class+service("web", port, ip)+annotated("a", "a.example", "web", "limit-rps", "1",
 		"limit-burst-multiplier", "1")+
-		limitsConfigMap, "configmap default/global")
+		limits(), "configmap default/global")
 	in.eventually("a refusal", func() error {
 		if got := in.statuses(10, "a.example", "/", "192.0.2.1"); !slices.Contains(got, http.StatusTooManyRequests) {
 			return fmt.Errorf("%d", got)

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// limitsOfNginx is ingress-nginx's configuration for limitedHosts and limitsConfigMap. Its arguments are the addresses
+// limitsOfNginx is ingress-nginx's configuration for limitedHosts and limits. Its arguments are the addresses
 // to listen on and the endpoint's.
 const limitsOfNginx = `
 	set_real_ip_from 127.0.0.0/8;
@@ -81,7 +80,7 @@ func TestLimitsLikeNginx(t *testing.T) {
 		}
 	})
 	in := start(t, class+service("one", port, ip)+limitedHosts()+
-		strings.Replace(limitsConfigMap, "\ndata: {", "\ndata: {ssl-redirect: \"false\", ", 1),
+		limits(`ssl-redirect: "false"`),
 		"configmap default/global")
 	nginx := fixture.Address(t)
 	daemons.StartNginx(t, nginx, fmt.Sprintf(limitsOfNginx, nginx, ip+":"+port))

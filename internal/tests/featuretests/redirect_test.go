@@ -53,22 +53,21 @@ func startRedirecting(t *testing.T) *ingress {
 		t.Fatal(err)
 	}
 	ip, port := backend(t, "web")
-	return start(t, service("web", port, ip)+service("nobody", port)+"---\n"+string(ingresses),
+	return start(t, join(service("web", port, ip), service("nobody", port), string(ingresses)),
 		"configmap default/global")
 }
 
 // globalKeys replaces the ConfigMap's keys, each "name=value", and waits until they have taken effect.
 func (in *ingress) globalKeys(keys ...string) {
 	in.Helper()
-	var data strings.Builder
+	var data []string
 	for _, key := range keys {
 		name, value, _ := strings.Cut(key, "=")
-		fmt.Fprintf(&data, "\n  %s: %q", name, value)
+		data = append(data, fmt.Sprintf("%s: %q", name, value))
 	}
 	// Verdicts are published when their objects have taken effect, and this key causes one.
 	marker := fmt.Sprintf("marker-%d", time.Now().UnixNano())
-	fmt.Fprintf(&data, "\n  %s: \"\"", marker)
-	in.write("configmap.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata:"+data.String()+"\n")
+	in.write("configmap.yaml", global(append(data, marker+`: ""`)...))
 	in.awaitVerdict("ConfigMap/default/global", "UnknownKey", marker)
 }
 

@@ -34,10 +34,8 @@ func TestNoRequestID(t *testing.T) {
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "%q %s", r.Header["X-Request-Id"], r.Host)
 	})
-	const without = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {generate-request-id: " +
-		"\"false\"}\n"
-	in := start(t, without+class+service("one", port, ip)+oneWith("upstream-vhost: id-$request_id.example"),
-		"configmap default/global")
+	in := start(t, class+service("one", port, ip)+oneWith("upstream-vhost: id-$request_id.example")+
+		global(`generate-request-id: "false"`), "configmap default/global")
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		if got := in.send(http.MethodGet, "/", nil).body; got != `[] id-.example` {
 			t.Errorf("without an id: %s", got)

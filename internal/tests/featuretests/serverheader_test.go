@@ -17,7 +17,7 @@ func TestServerAndVia(t *testing.T) {
 			w.Header().Set("Server", "mine")
 		}
 	})
-	objects := class + service("one", port, ip) + rule("a", "a.example", "Prefix", "/", "one") + "---\n"
+	objects := class + service("one", port, ip) + rule("a", "a.example", "Prefix", "/", "one")
 	in := start(t, objects+global(`hsts: "true"`), "configmap default/global")
 	for _, c := range []struct {
 		data, option               string

@@ -211,14 +211,14 @@ func TestStreamKeysAreLive(t *testing.T) {
 	ip, backendPort := backend(t, "one")
 	port := fixture.Port(t)
 	one := exposed("one", backendPort, ip, "tcp-ports: "+port+":80")
-	in := start(t, class+one+globals("proxy-stream-timeout: 10m"), servicePorts, "configmap default/globals")
+	in := start(t, class+one+global("proxy-stream-timeout: 10m"), servicePorts, "configmap default/global")
 	in.overTCP(port)
 	reloads, generation := in.reloads(), in.status().Generation
 	open := in.hold(port)
 	for _, manifests := range []string{
-		class + one + globals("proxy-stream-timeout: 20m", `proxy-stream-next-upstream: "false"`),
+		class + one + global("proxy-stream-timeout: 20m", `proxy-stream-next-upstream: "false"`),
 		class + exposed("one", backendPort, ip, "tcp-ports: "+port+":80", "stream-idle-timeout: 1h") +
-			globals("proxy-stream-timeout: 20m"),
+			global("proxy-stream-timeout: 20m"),
 	} {
 		in.write("manifests.yaml", manifests)
 		in.eventually("another generation", func() error {
@@ -236,11 +236,6 @@ func TestStreamKeysAreLive(t *testing.T) {
 	if now := in.reloads(); now != reloads {
 		t.Errorf("Caddy was made to reload: %q, then %q", reloads, now)
 	}
-}
-
-func globals(entries ...string) string {
-	return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: globals}\ndata:\n  " + strings.Join(entries,
-		"\n  ") + "\n"
 }
 
 // TestServicePortStaysClosed checks that a port rejects all clients while one of its guards is unreadable.

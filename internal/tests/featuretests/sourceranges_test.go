@@ -14,9 +14,8 @@ func TestSourceRanges(t *testing.T) {
 		annotated("denied", "denied.example", "web", "denylist-source-range", "192.0.2.66", "whitelist-source-range",
 			"192.0.2.0/24")+
 		rule("other", "other.example", "Prefix", "/", "web")+
-		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\n"+
-		"data: {use-forwarded-headers: \"true\", proxy-real-ip-cidr: 127.0.0.0/8, whitelist-source-range: "+
-		"198.51.100.0/24}\n",
+		global(`use-forwarded-headers: "true"`, "proxy-real-ip-cidr: 127.0.0.0/8",
+			"whitelist-source-range: 198.51.100.0/24"),
 		"configmap default/global")
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		for _, c := range []struct {

@@ -36,7 +36,7 @@ func TestStreamAccessLog(t *testing.T) {
 	in := start(t, class+exposed("one", backendPort, ip, "tcp-ports: "+tcp+":80")+
 		overUDP(exposed("two", udpBackend, udpIP, "udp-ports: "+datagrams+":80"), udpBackend)+
 		exposed("closed", fixture.Port(t), "127.0.0.1", "tcp-ports: "+nobody+":80")+
-		tcpServices(fmt.Sprintf(`%q: "default/one:80:PROXY"`, demanding))+"---\n"+
+		tcpServices(fmt.Sprintf(`%q: "default/one:80:PROXY"`, demanding))+
 		global("stream-access-log-path: "+path, `proxy-stream-responses: "1"`),
 		servicePorts, "service_udp_ports 1024-65535", "tcp_services default/tcp-services",
 		"configmap default/global", accessLogOn)

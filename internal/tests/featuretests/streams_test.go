@@ -75,10 +75,7 @@ func askOnce(conn net.Conn, path string) (string, error) {
 	return string(body), err
 }
 
-func tcpServices(entries ...string) string {
-	return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: tcp-services}\ndata:\n  " + strings.Join(entries,
-		"\n  ") + "\n"
-}
+func tcpServices(entries ...string) string { return configMap("tcp-services", entries...) }
 
 func TestTCPPortComesAndGoes(t *testing.T) {
 	ip, backendPort := backend(t, "one")

@@ -173,13 +173,6 @@ func (f *fleet) after(ip string) string {
 	return "nobody"
 }
 
-const configMap = `---
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: %s}
-data: {%s}
-`
-
 // TestConfigMapChanges checks that the ConfigMap is watched, and can be created and deleted, without a reload of
 // Caddy. Each class has its own.
 func TestConfigMapChanges(t *testing.T) {
@@ -215,10 +208,10 @@ spec:
 	} {
 		manifests := classes + web
 		if c.all != "" {
-			manifests += fmt.Sprintf(configMap, "all", c.all)
+			manifests += configMap("all", c.all)
 		}
 		if c.small != "" {
-			manifests += fmt.Sprintf(configMap, "small", c.small)
+			manifests += configMap("small", c.small)
 		}
 		in.write("manifests.yaml", manifests)
 		in.eventually("the ConfigMaps", func() error {

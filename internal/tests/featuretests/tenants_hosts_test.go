@@ -16,7 +16,7 @@ import (
 
 // tenant puts objects into a namespace, and sets their creation time to a second of a minute.
 func tenant(namespace string, second int, manifests ...string) string {
-	return strings.ReplaceAll(strings.Join(manifests, ""), "metadata: {",
+	return strings.ReplaceAll(join(manifests...), "metadata: {",
 		fmt.Sprintf(`metadata: {namespace: %s, creationTimestamp: "2020-01-01T00:00:%02dZ", `, namespace, second))
 }
 

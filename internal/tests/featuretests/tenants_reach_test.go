@@ -81,17 +81,8 @@ func serveInside(t *testing.T) *inside {
 func leadsInside(t *testing.T, port string) (in *ingress, document []byte, tcp, udp string) {
 	t.Helper()
 	tcp, udp = fixture.Port(t), fixture.Port(t)
-	manifests := class + service("web", port, "192.0.2.1") + fmt.Sprintf(`---
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: tcp}
-data: {"%s": "default/web:80"}
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: udp}
-data: {"%s": "default/dns:53"}
----
+	manifests := class + service("web", port, "192.0.2.1") + configMap("tcp", fmt.Sprintf("%q: default/web:80", tcp)) +
+		configMap("udp", fmt.Sprintf("%q: default/dns:53", udp)) + fmt.Sprintf(`---
 apiVersion: v1
 kind: Service
 metadata: {name: dns}
@@ -103,7 +94,7 @@ metadata: {name: dns-1, labels: {kubernetes.io/service-name: dns}}
 addressType: IPv4
 ports: [{name: dns, port: %s, protocol: UDP}]
 endpoints: [{addresses: [192.0.2.1]}]
-`, tcp, udp, port)
+`, port)
 	for name, annotation := range waysOut {
 		manifests += service(name, port, "192.0.2.1") +
 			strings.Replace(rule(name, name+".example", "Prefix", "/", name),
@@ -206,8 +197,7 @@ func TestTenant14(t *testing.T) {
 	_, port, _ := net.SplitHostPort(in.admin)
 	manifests += service("any", port, "0.0.0.0", "127.0.0.2") + rule("any", "any.example", "Prefix", "/", "any")
 	// The port would lead to the admin API, too.
-	manifests += fmt.Sprintf(
-		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: tcp}\ndata: {%q: \"default/admin:80\"}\n", tcp)
+	manifests += configMap("tcp", fmt.Sprintf("%q: default/admin:80", tcp))
 	in.write("manifests.yaml", manifests)
 	options := fmt.Sprintf("manifests %s\nhealth %s\nstream_bind 127.0.0.1\ntcp_services default/tcp\n",
 		in.folder, health)

@@ -136,7 +136,7 @@ func traced(t *testing.T, waits <-chan struct{}) (objects string) {
 		annotated("own", "own.example", "one", "opentelemetry-trust-incoming-span", "false",
 			"opentelemetry-operation-name",
 			"$request_method $service_name $http_x_of") +
-		annotated("quiet", "quiet.example", "one", "enable-opentelemetry", "false") + "---\n"
+		annotated("quiet", "quiet.example", "one", "enable-opentelemetry", "false")
 }
 
 const (
@@ -219,7 +219,7 @@ func TestTracingOfRefusals(t *testing.T) {
 	collector := newSpans(t)
 	in := start(t, traced(t, nil)+annotated("closed", "closed.example", "one", "allowlist-source-range", "192.0.2.1")+
 		annotated("moved", "moved.example", "one", "force-ssl-redirect", "true")+
-		annotated("gone", "gone.example", "none")+"---\n"+collector.keys(`enable-opentelemetry: "true"`),
+		annotated("gone", "gone.example", "none")+collector.keys(`enable-opentelemetry: "true"`),
 		"configmap default/global")
 	for host, want := range map[string]string{"closed.example": "403", "moved.example": "308", "gone.example": "503"} {
 		in.get(host, "/"+host)
@@ -262,7 +262,7 @@ func TestTracingChanges(t *testing.T) {
 		defer close(slow)
 		last = in.get("a.example", "/waits")
 	}()
-	in.write("manifests.yaml", objects+annotated("asks", "asks.example", "one", "enable-opentelemetry", "true")+"---\n"+
+	in.write("manifests.yaml", objects+annotated("asks", "asks.example", "one", "enable-opentelemetry", "true")+
 		second.keys())
 	sends(second, "asks.example")
 	close(waits)

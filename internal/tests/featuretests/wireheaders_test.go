@@ -125,8 +125,7 @@ func TestWireTrailersOfOthers(t *testing.T) {
 	for _, buffering := range []string{"on", "off"} {
 		in, requests := wired(t, "proxy-request-buffering: "+buffering)
 		in.write("set.yaml", global("proxy-set-headers: default/set")+
-			"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: set}\n"+
-			"data: {X-Tenant: one, X-Gone: \"\"}\n")
+			configMap("set", "X-Tenant: one", `X-Gone: ""`))
 		in.load("manifests " + in.folder + "\nconfigmap default/global")
 		in.eventually("the header of the ConfigMap", func() error {
 			if r := in.gets(t, (&question{method: "GET"}).usual(), "200", requests); r == nil ||
