@@ -19,7 +19,7 @@ func TestBadObjectsDoNotAffectOthers(t *testing.T) {
 	in := newIngress(t)
 	in.write("good.yaml", class+service("web", port, ip)+rule("web", "shop.example", "Prefix", "/", "web"))
 	in.write("bad.yaml", string(bad))
-	in.write("no.yaml", "this: [is no\n\tyaml")
+	in.writeAnything("no.yaml", "this: [is no\n\tyaml")
 	in.load("manifests " + in.folder)
 	in.awaitReady()
 	in.byEachVersion(t, func(_ *testing.T, in *ingress) {

@@ -179,14 +179,38 @@ func listening(t testing.TB, address string) int {
 	return count
 }
 
-// write replaces a file of the folder atomically, like an editor.
+// write replaces a file of the folder. It fails the test if the controller ignores a manifest, or a part of it. Without
+// this check, the test would fail much later, with a status that has nothing to do with the cause.
 func (in *ingress) write(name, content string) {
 	in.Helper()
-	draft := filepath.Join(in.TempDir(), name)
-	if err := os.WriteFile(draft, []byte(content), 0o600); err != nil {
+	draft := in.draft(name, content)
+	if problems := ignoredIn(in, draft); len(problems) > 0 {
+		in.Fatalf("the controller ignores a part of the manifests (see writeAnything):\n%s\n%s",
+			strings.Join(problems, "\n"), numbered(content))
+	}
+	in.publish(draft)
+}
+
+// writeAnything is like write, for manifests that the controller may ignore.
+func (in *ingress) writeAnything(name, content string) {
+	in.Helper()
+	in.publish(in.draft(name, content))
+}
+
+// draft writes a file outside the folder.
+func (in *ingress) draft(name, content string) (path string) {
+	in.Helper()
+	path = filepath.Join(in.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		in.Fatal(err)
 	}
-	if err := os.Rename(draft, filepath.Join(in.folder, name)); err != nil {
+	return path
+}
+
+// publish moves a file into the folder, in one step, like an editor.
+func (in *ingress) publish(draft string) {
+	in.Helper()
+	if err := os.Rename(draft, filepath.Join(in.folder, filepath.Base(draft))); err != nil {
 		in.Fatal(err)
 	}
 }

@@ -108,7 +108,7 @@ func TestRedirectOfOtherPaths(t *testing.T) {
 		at("own", "own.example", "/app", "[{hosts: [own.example]}]", "server-alias", "alias.example")+
 		at("wild", "*.wild.example", "/app", "[{hosts: ['*.wild.example']}]", "preserve-trailing-slash", "true")+
 		at("plain", "plain.example", "/app", "[]")+
-		at("off", "off.example", "/app", "[{hosts: [off.example]}]", "ssl-redirect", "false")+
+		at("kept", "off.example", "/app", "[{hosts: [off.example]}]", "ssl-redirect", "false")+
 		at("forced", "forced.example", "/app", "[]", "force-ssl-redirect", "true")+
 		at("any", "", "/app", "[]", "force-ssl-redirect", "true"), "configmap default/global")
 	redirects := map[string]string{

@@ -82,7 +82,7 @@ func TestAutoHTTPS(t *testing.T) {
 		}
 		return annotate(text, "k8singress.io/auto-https", value)
 	}
-	in.write("manifests.yaml", class+service("web", port, ip)+of("all", "all", false)+of("off", `"off"`, true)+
+	in.write("manifests.yaml", class+service("web", port, ip)+of("all", "all", false)+of("never", `"off"`, true)+
 		of("listed", "", true)+
 		of("plain", "", false))
 	in.issuing(settings.Config{
@@ -100,9 +100,9 @@ func TestAutoHTTPS(t *testing.T) {
 	}
 	shows("all.example", true)
 	shows("listed.example", true)
-	shows("off.example", false)
+	shows("never.example", false)
 	shows("plain.example", false)
 	in.write("configmap.yaml", global(`auto-https: "all"`))
 	shows("plain.example", true)
-	shows("off.example", false)
+	shows("never.example", false)
 }
