@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -18,6 +19,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +33,9 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 	"github.com/k8singress/k8singress/k8singress"
 )
+
+// processes is the number of processes that run the tests. There are more than processors, because tests mostly wait.
+var processes = flag.Int("processes", 2*runtime.GOMAXPROCS(0), "number of processes that run the tests")
 
 // deadline is the maximum time that a test waits for an expected result.
 const deadline = fixture.Patience

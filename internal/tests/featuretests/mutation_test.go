@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/model/option"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 	"github.com/k8singress/k8singress/internal/translate/annotations"
 	"github.com/k8singress/k8singress/internal/translate/configmap"
 )
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintf(os.Stderr, "-without: there is no %s: write annotation/NAME or key/NAME\n", *without)
 		os.Exit(2)
 	}
-	os.Exit(m.Run())
+	os.Exit(fixture.RunInProcesses(m, *processes))
 }
 
 // ignore turns the row of an annotation or key, such as key/hsts, into a row without effect. It returns false if there
