@@ -168,3 +168,19 @@ func TestRespond(t *testing.T) {
 		}
 	}
 }
+
+// closed is a writer for a client that has disconnected.
+type closed struct{ message.Writer }
+
+var errClosed = errors.New("the client has disconnected")
+
+func (closed) Head(*message.Response) error { return errClosed }
+
+// TestRespondFails checks that no body is written after a head that could not be written.
+func TestRespondFails(t *testing.T) {
+	x, _ := exchangetest.New(t, "GET http://shop.example/")
+	x.Writer = closed{}
+	if err := x.Respond(http.StatusOK, "hello"); !errors.Is(err, errClosed) {
+		t.Errorf("the error is %v", err)
+	}
+}

@@ -129,11 +129,31 @@ func TestLastAttemptIsJudged(t *testing.T) {
 	}
 }
 
+// TestSuccessIsJudged checks that a success between two failures counts: an endpoint is ejected after two failures in
+// a row.
+func TestSuccessIsJudged(t *testing.T) {
+	for between, ejected := range map[error]bool{nil: false, exchange.Fail(400, nil): true} {
+		b := newBackend(&ir.LoadBalancing{Policy: ir.PolicyHash, HashBy: "$host", EjectAfter: 2}, "a:1", "b:1")
+		var first string
+		for _, err := range []error{exchange.Fail(502, nil), between, exchange.Fail(502, nil)} {
+			x := toBackend(t, b)
+			first, _ = x.Next()
+			x.Conclude(err)
+			x.Close()
+		}
+		if now, _ := toBackend(t, b).Next(); (now != first) != ejected {
+			t.Errorf("with %v between them, the next request goes from %s to %s", between, first, now)
+		}
+	}
+}
+
 // TestInFlight checks that an attempt counts as a request in flight until it ends.
 func TestInFlight(t *testing.T) {
 	b := newBackend(nil, "a:1")
 	choice, _ := b.Pick(nil, nil)
 	x := toBackend(t, b)
+	ctx, leave := context.WithCancel(t.Context())
+	x.SetContext(ctx)
 	for _, step := range []struct {
 		name string
 		do   func()
@@ -142,7 +162,11 @@ func TestInFlight(t *testing.T) {
 		{"Next", func() { x.Next() }, 1}, {"another Next", func() { x.Next() }, 1},
 		{"Done", func() { x.Done(false) }, 0}, {"another Done", func() { x.Done(false) }, 0},
 		{"a third Next", func() { x.Next() }, 1}, {"End", x.End, 0}, {"another End", x.End, 0},
-		{"a fourth Next", func() { x.Next() }, 1}, {"Close", x.Close, 0},
+		{"a fourth Next", func() { x.Next() }, 1}, {"Close", x.Close, 0}, {"a fifth Next", func() { x.Next() }, 1},
+		{"a success", func() { x.Conclude(nil) }, 0}, {"a sixth Next", func() { x.Next() }, 1},
+		{"a bad request", func() { x.Conclude(exchange.Fail(400, nil)) }, 0},
+		{"a seventh Next", func() { x.Next() }, 1}, {"the client", leave, 1},
+		{"its error", func() { x.Conclude(exchange.Fail(502, nil)) }, 0},
 	} {
 		if step.do(); choice.Endpoint.InFlight() != step.want {
 			t.Errorf("after %s %d requests are in flight, want %d", step.name, choice.Endpoint.InFlight(), step.want)

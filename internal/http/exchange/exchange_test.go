@@ -39,6 +39,15 @@ func TestID(t *testing.T) {
 	}
 }
 
+// TestIDsDiffer checks that both halves of an ID are random.
+func TestIDsDiffer(t *testing.T) {
+	x, _ := exchangetest.New(t, "GET http://shop.example/")
+	y, _ := exchangetest.New(t, "GET http://shop.example/")
+	if a, b := x.ID(), y.ID(); a[:16] == b[:16] || a[16:] == b[16:] || a[:16] == a[16:] {
+		t.Errorf("two requests have the IDs %s and %s", a, b)
+	}
+}
+
 // TestSubmatch checks the groups of a route with and without a regular expression.
 func TestSubmatch(t *testing.T) {
 	compiled, err := pattern.CompilePath("/a/(.*)")
