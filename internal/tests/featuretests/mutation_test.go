@@ -1,7 +1,7 @@
 package featuretests
 
 import (
-	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -86,7 +86,7 @@ func TestMutations(t *testing.T) {
 			limit := 10*time.Second + 3*passing(t, test)
 			for _, row := range rows {
 				begin := time.Now()
-				if _, err := runAlone(t.Context(), test, limit, "-without="+row); err == nil {
+				if passed, _ := runAlone(t, test, limit, "-without="+row); passed {
 					t.Errorf("%s passes without %s", test, row)
 				} else {
 					t.Logf("%s fails without %s after %v", test, row, time.Since(begin).Round(time.Millisecond))
@@ -100,9 +100,9 @@ func TestMutations(t *testing.T) {
 func passing(t *testing.T, test string) time.Duration {
 	t.Helper()
 	begin := time.Now()
-	output, err := runAlone(t.Context(), test, deadline)
-	if err != nil {
-		t.Fatalf("%v:\n%s", err, output)
+	passed, output := runAlone(t, test, deadline)
+	if !passed {
+		t.Fatalf("it fails with all annotations and keys, or takes longer than %v:\n%s", deadline, output)
 	}
 	if strings.Contains(output, "\n--- SKIP: ") {
 		t.Skipf("%s is skipped on this machine", test)
@@ -110,16 +110,20 @@ func passing(t *testing.T, test string) time.Duration {
 	return time.Since(begin)
 }
 
-// runAlone runs a test, or one of its cases, in a process of its own, and returns its output. It returns an error if
-// the test fails or takes longer than limit.
-func runAlone(ctx context.Context, test string, limit time.Duration, flags ...string) (string, error) {
+// runAlone runs a test, or one of its cases, in a process of its own. It returns whether the test passes before limit,
+// and the output of the process.
+func runAlone(t *testing.T, test string, limit time.Duration, flags ...string) (passed bool, output string) {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
-		return "", err
+		t.Fatal(err)
 	}
 	name, sub, _ := strings.Cut(test, "/")
 	pattern := "^" + name + "$/" + regexp.QuoteMeta(sub)
 	flags = append(flags, "-test.run="+pattern, "-test.failfast", "-test.v", fmt.Sprintf("-test.timeout=%v", limit))
-	output, err := exec.CommandContext(ctx, self, flags...).CombinedOutput()
-	return string(output), err
+	text, err := exec.CommandContext(t.Context(), self, flags...).CombinedOutput()
+	if failed := new(exec.ExitError); err != nil && !errors.As(err, &failed) {
+		t.Fatal(err)
+	}
+	return err == nil, string(text)
 }
