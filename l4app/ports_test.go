@@ -92,20 +92,23 @@ func TestConnectionsOfARemovedPortEndAfterTheDrainTime(t *testing.T) {
 }
 
 // TestReopenedPortKeepsItsConnections checks that connections survive if their port is removed and opened again
-// before the drain time ends.
+// before the drain time ends. A connection of a port that stays closed shows when the drain time has passed.
 func TestReopenedPortKeepsItsConnections(t *testing.T) {
-	const drain = 2 * time.Second
 	w := newWorld(t)
-	w.ports.SetDrain(drain)
-	r, endpoint := route(ir.TCP, freePort(t), "a"), named(t, "a")
+	w.ports.SetDrain(2 * time.Second)
+	r, other := route(ir.TCP, freePort(t), "a"), route(ir.TCP, freePort(t), "b")
+	endpoint := named(t, "a")
 	w.set(r, endpoint)
-	open := dial(t, r)
+	w.set(other, named(t, "b"))
+	open, ends := dial(t, r), dial(t, other)
 	expect(t, open, "a")
+	expect(t, ends, "b")
 	for range 2 {
 		w.remove(r)
 		w.set(r, endpoint)
 	}
-	<-time.After(drain + drain/4)
+	w.remove(other)
+	expectEnd(t, ends)
 	send(t, open, "still there")
 	expect(t, open, "still there")
 	w.ports.SetDrain(10 * time.Millisecond)

@@ -1,14 +1,16 @@
 package featuretests
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 // canaryOf starts an ingress for shop.example with a main Ingress, whose Service is "web", and a canary with these
@@ -216,45 +218,50 @@ func TestCanarySession(t *testing.T) {
 }
 
 // TestCanaryComesAndGoesWithoutEndingStreams checks that a request in progress stays at its endpoint when the canary
-// is added or removed.
+// is removed. A stream of an Ingress that is removed at the same time shows when the drain time has passed.
 func TestCanaryComesAndGoesWithoutEndingStreams(t *testing.T) {
-	ended := make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	more := make(chan string, 1)
+	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = io.WriteString(w, "data: 1\n\n")
-		w.(http.Flusher).Flush()
-		<-r.Context().Done()
-		close(ended)
-	}))
-	t.Cleanup(server.Close)
-	port := server.URL[strings.LastIndexByte(server.URL, ':')+1:]
+		_ = http.NewResponseController(w).Flush()
+		last := more
+		if r.Host == "gone.example" {
+			last = nil
+		}
+		select {
+		case text := <-last:
+			_, _ = io.WriteString(w, text)
+		case <-r.Context().Done():
+		}
+	})
 	_, web := backend(t, "web")
-	main := class + service("web", web, "127.0.0.1") + service("next", port, "127.0.0.1") + rule("main", "shop.example",
-		"Prefix", "/", "web")
+	main := class + service("web", web, "127.0.0.1") + service("next", port, ip) + rule("main", "shop.example",
+		"Prefix", "/", "web") + quickly
 	in := start(t, main+annotated("canary", "shop.example", "next", "canary", "true", "canary-by-header", "X-Canary")+
-		configMap("options", "worker-shutdown-timeout: 1s"),
-		"configmap default/options")
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, in.origin("shop.example"), nil)
-	if err != nil {
-		t.Fatal(err)
+		rule("gone", "gone.example", "Prefix", "/", "next"), "configmap default/global")
+	ctx, cancel := context.WithTimeout(t.Context(), fixture.Patience)
+	defer cancel()
+	stream := func(host string) io.Reader {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, in.origin(host), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("X-Canary", "always")
+		request.Header.Set("Accept", "text/event-stream")
+		response, err := in.client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { response.Body.Close() })
+		return response.Body
 	}
-	request.Header.Set("X-Canary", "always")
-	request.Header.Set("Accept", "text/event-stream")
-	response, err := in.client.Do(request)
-	if err != nil {
-		t.Fatal(err)
+	stays, ends := stream("shop.example"), stream("gone.example")
+	in.write("manifests.yaml", main)
+	if _, err := io.ReadAll(ends); errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal("the stream of the removed Ingress does not end")
 	}
-	defer response.Body.Close()
-	if _, err := response.Body.Read(make([]byte, 64)); err != nil {
-		t.Fatal(err)
-	}
-	in.write("manifests.yaml", main+rule("gone", "other.example", "Prefix", "/", "web")+
-		configMap("options", "worker-shutdown-timeout: 1s"))
-	in.becomes("other.example", "/", 200, "web /")
-	select {
-	case <-ended:
-		t.Error("the stream has ended with the canary")
-	case <-time.After(2 * time.Second):
-		// This is twice the drain time of streams of a removed route.
+	more <- "still there"
+	if rest, err := io.ReadAll(stays); err != nil || string(rest) != "still there" {
+		t.Errorf("the stream of the canary has ended with %q, %v", rest, err)
 	}
 }
