@@ -52,6 +52,17 @@ func TestCanaries(t *testing.T) {
 					"with the same host, path and pathType",
 			},
 		},
+		"an exact path beside a default backend": {
+			of: []*hosts.Contribution{
+				ingress("a/main", 2, rule("s.example", "default rest")), next("a/canary", 1, "=/ next"),
+			},
+			serves: []string{"prefix / -> a/rest/80"},
+			problems: []string{
+				"warning NoMainIngress Ingress/a/canary spec.rules[0].http.paths[0]: no main Ingress defines " +
+					"the path / of the host s.example: a canary gets requests only beside a main Ingress " +
+					"with the same host, path and pathType",
+			},
+		},
 		"without a main": {of: []*hosts.Contribution{next("a/canary", 1, "/ next", "default rest")},
 			serves: []string{"not served"},
 			problems: []string{

@@ -152,7 +152,7 @@ func TestCertificates(t *testing.T) {
 		},
 		"reserved": {
 			around: hosts.HostContext{Policy: ownership.Policy{Reserved: map[string][]string{"s.example": {"b"}}}},
-			of:     []*hosts.Contribution{ingress("a/old", 1, elsewhere, listed("s.example", "tls"))},
+			of:     []*hosts.Contribution{ingress("a/old", 1, rule("", "/ web"), listed("s.example", "tls"))},
 			serves: []string{"not served"},
 			problems: []string{
 				"warning HostConflict Ingress/a/old spec.tls: the entry has no effect on the host s.example, " +
@@ -162,8 +162,8 @@ func TestCertificates(t *testing.T) {
 		"implied": {
 			of: []*hosts.Contribution{
 				ingress("a/old", 1, web),
-				ingress("a/young", 2, rule("s.example", "/app web"), implied("")),
-				ingress("b/other", 3, rule("s.example", "/b web"), implied("no")),
+				ingress("a/young", 3, rule("s.example", "/app web"), implied("")),
+				ingress("b/other", 2, rule("s.example", "/b web"), implied("no")),
 			},
 			serves: []string{
 				"prefix /app -> a/web/80",

@@ -338,3 +338,15 @@ func sharing(guest string) []string {
 			"of the whole host",
 	}
 }
+
+// rejecting returns the problems of Ingress/a/old, which is the owner of s.example, and of the younger Ingress/b/young,
+// which the option "host_ownership namespace" rejects.
+func rejecting() []string {
+	return []string{
+		"info HostConflict Ingress/a/old spec.rules: this namespace owns the host s.example, and another namespace " +
+			"that names it is rejected: Ingress/b/young",
+		"error HostConflict Ingress/b/young spec.rules: the older Ingress/a/old in another namespace owns the host " +
+			"s.example: this Ingress is not served on the host, because of the option \"host_ownership " +
+			"namespace\". Use another host",
+	}
+}

@@ -48,6 +48,14 @@ func TestAppRoots(t *testing.T) {
 					"on the host s.example: the older Ingress/a/old in another namespace owns this host",
 			),
 		},
+		"in another namespace that is not served": {
+			around: hosts.HostContext{Policy: ownership.Policy{Exclusive: true}},
+			of: []*hosts.Contribution{
+				ingress("a/old", 1, rule("s.example", "/ web")),
+				ingress("b/young", 2, rule("s.example", "/app web"), rooted("/app")),
+			},
+			serves: []string{"prefix / -> a/web/80"}, problems: rejecting(),
+		},
 		"after the redirect to HTTPS": {
 			of: []*hosts.Contribution{
 				ingress("a/old", 1, rule("s.example", "/app web"), redirecting(308), rooted("/app"),
@@ -101,6 +109,24 @@ func TestCiphersOfHosts(t *testing.T) {
 					"metadata.annotations[nginx.ingress.kubernetes.io/ssl-ciphers]: the older Ingress/a/old "+
 					"in another namespace owns the host s.example: its ssl-ciphers are used",
 			),
+		},
+		"of an Ingress without a rule": {
+			of: []*hosts.Contribution{
+				ingress("a/old", 1, rule("t.example", "/ web"), listed("s.example", "tls"), ciphers("ONE")),
+				ingress("a/young", 2, rule("s.example", "/ web"), ciphers("TWO")),
+			},
+			serves: []string{
+				"prefix / -> a/web/80", "ciphers TWO of Ingress/a/young", "certificate a/tls for s.example",
+			},
+		},
+		"of another namespace that is not served": {
+			around: hosts.HostContext{Policy: ownership.Policy{Exclusive: true}},
+			of: []*hosts.Contribution{
+				ingress("a/old", 1, rule("s.example", "/ web")),
+				ingress("b/young", 2, rule("s.example", "/app web"), ciphers("ONE")),
+			},
+			serves:   []string{"prefix / -> a/web/80"},
+			problems: rejecting(),
 		},
 		"the same in another namespace": {
 			of: []*hosts.Contribution{
@@ -196,14 +222,8 @@ func TestClientCertificates(t *testing.T) {
 				ingress("a/old", 1, rule("s.example", "/ web")),
 				ingress("b/young", 2, rule("s.example", "/app web"), mutual("two")),
 			},
-			serves: []string{"prefix / -> a/web/80"},
-			problems: []string{
-				"error HostConflict Ingress/b/young spec.rules: the older Ingress/a/old in another namespace " +
-					"owns the host s.example: this Ingress is not served on the host, because of the option " +
-					"\"host_ownership namespace\". Use another host",
-				"info HostConflict Ingress/a/old spec.rules: this namespace owns the host s.example, and " +
-					"another namespace that names it is rejected: Ingress/b/young",
-			},
+			serves:   []string{"prefix / -> a/web/80"},
+			problems: rejecting(),
 		},
 		"challenges": {
 			of: []*hosts.Contribution{
@@ -396,6 +416,14 @@ func TestPassthroughs(t *testing.T) {
 					"no effect on the host s.example, because the older Ingress/a/old in another namespace "+
 					"owns this host: set ssl-passthrough there, or use another host",
 			),
+		},
+		"in another namespace that is not served": {
+			around: hosts.HostContext{Policy: ownership.Policy{Exclusive: true}},
+			of: []*hosts.Contribution{
+				ingress("a/old", 1, rule("s.example", "/ web")),
+				ingress("b/young", 2, rule("s.example", "/app web"), passing),
+			},
+			serves: []string{"prefix / -> a/web/80"}, problems: rejecting(),
 		},
 		"closed": {
 			of: []*hosts.Contribution{

@@ -349,6 +349,23 @@ func TestRefusedExpressions(t *testing.T) {
 					"that start with / get 503, because the path may restrict access",
 			},
 		},
+		"invalid, with client certificates of another namespace": {
+			of: []*hosts.Contribution{
+				ingress("a/old", 1, rule("s.example", "/app web"), mutual("one")),
+				ingress("b/young", 2, rule("s.example", "~/api(.* web"), mutual("two")),
+			},
+			serves: []string{"prefix /app -> a/web/80", "regex / -> 503", "client certificates ca/one"},
+			problems: append(sharing("Ingress/b/young"),
+				"error HostConflict Ingress/b/young "+
+					"metadata.annotations[nginx.ingress.kubernetes.io/auth-tls-secret]: the older Ingress/a/old "+
+					"has different auth-tls-* annotations for the host s.example, and only these apply to the "+
+					"host: requests for the paths of this Ingress get 403 on this host. Use the same "+
+					"annotations, or another host",
+				"error InvalidRegex Ingress/b/young spec.rules[0].http.paths[0]: \"/api(.*\" is not an RE2 regular "+
+					"expression: error parsing regexp: missing closing ): `(?i)^/api(.*`; all paths that start "+
+					"with / get 503, because the path may restrict access",
+			),
+		},
 		"of another namespace": {
 			of: []*hosts.Contribution{
 				ingress("a/old", 1, rule("s.example", "/app web")),

@@ -62,6 +62,14 @@ func TestNames(t *testing.T) {
 					"host",
 			),
 		},
+		"of another namespace that is not served": {
+			around: hosts.HostContext{Policy: ownership.Policy{Exclusive: true}},
+			of: []*hosts.Contribution{
+				ingress("a/old", 1, rule("s.example", "/ web")),
+				ingress("b/young", 2, rule("s.example", "/app web"), aliased("b.example"), www),
+			},
+			serves: []string{"prefix / -> a/web/80"}, problems: rejecting(),
+		},
 	})
 	mergeCases(t, "www.s.example", map[string]mergeCase{
 		"with www": {of: []*hosts.Contribution{ingress("a/old", 1, rule("www.s.example", "/ web"), www)},

@@ -36,6 +36,14 @@ func TestOwnership(t *testing.T) {
 					"another namespace that names it is rejected: Ingress/b/young",
 			},
 		},
+		"an expression that is refused": {
+			around: hosts.HostContext{Policy: exclusive}, of: []*hosts.Contribution{
+				ingress("a/old", 1, rule("s.example", "/longer web", "=/a web")),
+				ingress("b/young", 2, rule("s.example", "~/(.*) web")),
+			},
+			serves:   []string{"exact /a -> a/web/80", "prefix /longer -> a/web/80"},
+			problems: rejecting(),
+		},
 		"reserved": {of: both, around: hosts.HostContext{Policy: reserved},
 			serves: []string{"prefix /app -> b/web/80"},
 			problems: []string{
