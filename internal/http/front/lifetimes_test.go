@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/quic-go/quic-go"
@@ -43,6 +42,14 @@ func TestConnectionsAreActiveFromAccept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	unusedAt, err := caddy.ParseNetworkAddress(fixture.Address(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	unused, err := front.Process().Open(t.Context(), unusedAt, "one")
+	if err != nil {
+		t.Fatal(err)
+	}
 	c := dial(t, "tcp", address)
 	fixture.Receive(t, "the connection", waits)
 	opened.Close()
@@ -52,11 +59,10 @@ func TestConnectionsAreActiveFromAccept(t *testing.T) {
 		}
 		return nil
 	})
-	for range 10 {
-		<-time.After(10 * time.Millisecond)
-		if opened.Ended() {
-			t.Fatal("the address has ended before its connection")
-		}
+	unused.Close()
+	fixture.Holds(t, "the address without connections has ended", unused.Ended)
+	if opened.Ended() {
+		t.Fatal("the address has ended before its connection")
 	}
 	goes <- struct{}{}
 	c.expectResponse(t, "one")

@@ -13,20 +13,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/k8singress/k8singress/internal/http/proxy"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 func TestHangingEndpoint(t *testing.T) {
-	release := make(chan struct{})
-	defer close(release)
-	e := serve(t, func(net.Conn, *http.Request) bool { <-release; return false })
 	s := settings()
-	s.Read, s.Tries = 50*time.Millisecond, 1
-	w := httptest.NewRecorder()
-	if got := outcome(w, forwardOnce(pool(t), w, request(t, http.MethodGet, ""), s, of(e))); got != "error 504" {
-		t.Error(got)
-	}
+	s.Read = 50 * time.Millisecond
+	timeout(t, s)
 }
 
 // TestSlowButAlive checks that the timeout limits the time without data, not the duration of the whole response.
@@ -54,11 +49,29 @@ func TestSlowButAlive(t *testing.T) {
 	})
 }
 
-// slowly is a client that reads slowly.
-type slowly struct{ *httptest.ResponseRecorder }
+// slowly is a client that reads slowly: it calls passes before it takes a part of the response.
+type slowly struct {
+	*httptest.ResponseRecorder
+	passes func()
+}
+
+// timeout waits until a request to a silent endpoint has failed because of the read timeout of the settings. A timeout
+// of the same length that started before has then passed, too.
+func timeout(t *testing.T, s *proxy.Settings) {
+	t.Helper()
+	release := make(chan struct{})
+	defer close(release)
+	e := serve(t, func(net.Conn, *http.Request) bool { <-release; return false })
+	once := *s
+	once.Tries = 1
+	w := httptest.NewRecorder()
+	if got := outcome(w, forwardOnce(pool(t), w, request(t, http.MethodGet, ""), &once, of(e))); got != "error 504" {
+		t.Errorf("a silent endpoint gives %s", got)
+	}
+}
 
 func (s slowly) Write(b []byte) (int, error) {
-	<-time.After(150 * time.Millisecond)
+	s.passes()
 	return s.ResponseRecorder.Write(b)
 }
 
@@ -71,7 +84,7 @@ func TestSlowClientIsNotASlowEndpoint(t *testing.T) {
 	s.Read = 50 * time.Millisecond
 	// On a busy machine the endpoint may occasionally be slow, so the test retries.
 	fixture.Eventually(t, "all of it", func() error {
-		w := slowly{httptest.NewRecorder()}
+		w := slowly{httptest.NewRecorder(), func() { timeout(t, s) }}
 		if err := forwardOnce(pool(t), w, request(t, http.MethodGet, ""), s, of(e)); err != nil ||
 			w.Body.Len() != size {
 			return fmt.Errorf("%d bytes, error %w", w.Body.Len(), err)
@@ -93,7 +106,7 @@ func TestAConnectionOutlivesItsDeadline(t *testing.T) {
 			if got := outcome(w, forwardOnce(p, w, request(t, http.MethodGet, ""), s, of(e))); got != "200 ok" {
 				return errors.New(got)
 			}
-			<-time.After(2 * s.Read)
+			timeout(t, s)
 		}
 		if n := e.connections.Load(); n != 1 {
 			return fmt.Errorf("%d connections", n)

@@ -83,7 +83,6 @@ func webSockets(t *testing.T, ours bool) {
 		t.Run(string(protocol)+", one talks", func(t *testing.T) {
 			conn, reader := socket(t, server.Listener.Addr().String())
 			for i := range 8 {
-				<-time.After(100 * time.Millisecond)
 				fmt.Fprintln(conn, i)
 				if line, err := reader.ReadString('\n'); line != fmt.Sprintln(i) {
 					t.Fatalf("got %q, %v", line, err)
