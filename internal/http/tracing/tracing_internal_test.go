@@ -310,3 +310,33 @@ func value(t *testing.T, counter prometheus.Counter) float64 {
 	}
 	return m.GetCounter().GetValue()
 }
+
+// TestBatches checks that spans are exported when a batch is complete, or after the delay.
+func TestBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		to := &recorder{}
+		tracer := newTracer(&ir.Collector{Batch: 3, Delay: time.Minute}, to, NewExports(zap.NewNop()))
+		spans := func(n int) {
+			for range n {
+				x := request()
+				tracer.Begin(x, route(&ir.Tracing{}))
+				End(x, nil)
+			}
+		}
+		for i, c := range []struct {
+			spans  int
+			passes time.Duration
+			want   int
+		}{
+			{2, 0, 0}, {1, 0, 3}, {1, time.Minute - time.Nanosecond, 3}, {0, time.Nanosecond, 4},
+		} {
+			spans(c.spans)
+			<-time.After(c.passes) // In a bubble this takes no time.
+			synctest.Wait()
+			if len(to.spans) != c.want {
+				t.Errorf("step %d: %d spans are exported, want %d", i, len(to.spans), c.want)
+			}
+		}
+		tracer.Flush()
+	})
+}
