@@ -47,12 +47,9 @@ func TestCanaryRules(t *testing.T) {
 		// asked maps the Service to the headers of requests that it gets.
 		asked map[string][]string
 	}{
-		"all by weight":  {[]string{"canary-weight", "100"}, map[string][]string{"next": nil}},
-		"none by weight": {[]string{"canary-weight", "0"}, map[string][]string{"web": nil}},
+		"all by weight": {[]string{"canary-weight", "100"}, map[string][]string{"next": nil}},
 		"hardly any": {[]string{"canary-weight", "100", "canary-weight-total", "2000000000"},
 			map[string][]string{"web": nil}},
-		"more than all": {[]string{"canary-weight", "300", "canary-weight-total", "200"},
-			map[string][]string{"next": nil}},
 		"a header": {[]string{"canary-by-header", "X-Canary"}, map[string][]string{
 			"next": header("always"), "web": header("never"), "web, too": header("perhaps"), "web, without": nil,
 		}},
@@ -63,11 +60,6 @@ func TestCanaryRules(t *testing.T) {
 		"a value": {[]string{"canary-by-header", "X-Canary", "canary-by-header-value", "beta"}, map[string][]string{
 			"next": header("beta"), "web": header("always"), "web, in another case": header("Beta"),
 		}},
-		"a value before a pattern": {
-			[]string{"canary-by-header", "X-Canary", "canary-by-header-value", "beta",
-				"canary-by-header-pattern", "gamma"},
-			map[string][]string{"next": header("beta"), "web": header("gamma")},
-		},
 		"a pattern": {[]string{"canary-by-header", "X-Canary", "canary-by-header-pattern", "be(ta|st)"},
 			map[string][]string{
 				"next": header("a best one"), "web": header("bet"),
@@ -79,10 +71,6 @@ func TestCanaryRules(t *testing.T) {
 		"a cookie": {[]string{"canary-by-cookie", "who"}, map[string][]string{
 			"next": cookie("always"), "web": cookie("never"), "web, too": cookie("x"),
 		}},
-		"a header before a cookie": {[]string{"canary-by-header", "X-Canary", "canary-by-cookie", "who"},
-			map[string][]string{
-				"web": append(header("never"), cookie("always")...), "next": append(header("x"), cookie("always")...),
-			}},
 	}
 	_, web := backend(t, "web")
 	_, next := backend(t, "next")

@@ -2,7 +2,6 @@ package featuretests
 
 import (
 	"net/http"
-	"strings"
 	"testing"
 )
 
@@ -22,10 +21,6 @@ func TestServerAlias(t *testing.T) {
 		rule("number", "n7.example", "Prefix", "/", "two")+only("rest", "two"))
 	in.write("secret.yaml", secret(t, "tls", "both", "*.example"))
 	in.showsCertificate("a.example", "both")
-	if got := in.message("Ingress/default/main", "HostConflict"); !strings.Contains(got,
-		"other.example, because a rule of Ingress/default/other names this host") {
-		t.Errorf("the verdict on the alias of another host is %q", got)
-	}
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		for _, host := range []string{"a.example", "b.example", "y.wild.example", "z.y.wild.example", "n12.example"} {
 			in.expect(host, "/app", http.StatusOK, "one /app")
@@ -52,7 +47,7 @@ func TestFromToWWW(t *testing.T) {
 	}
 	in := start(t, class+service("one", port, ip)+www("to", "a.example")+www("from", "www.b.example")+
 		www("both", "c.example")+
-		rule("has", "www.c.example", "Prefix", "/", "one")+www("wild", "*.d.example"))
+		rule("has", "www.c.example", "Prefix", "/", "one"))
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		in.leads(t, "www.a.example", "/x/?y=1", http.StatusPermanentRedirect, in.origin("a.example")+"/x/?y=1")
 		in.leads(t, "www.a.example", "/dir/", http.StatusPermanentRedirect, in.origin("a.example")+"/dir")
@@ -66,14 +61,6 @@ func TestFromToWWW(t *testing.T) {
 		in.expect("www.c.example", "/", http.StatusOK, "one /")
 		in.expect("www.www.c.example", "/", http.StatusNotFound, "")
 	})
-	if got := in.message("Ingress/default/both", "HostConflict"); !strings.Contains(got,
-		"www.c.example, because a rule of Ingress/default/has names this host") {
-		t.Errorf("the verdict on the host that exists is %q", got)
-	}
-	if got := in.message("Ingress/default/wild", "HostConflict"); !strings.Contains(got,
-		"no effect on the host *.d.example") {
-		t.Errorf("the wildcard is told %q", got)
-	}
 	in.write("more.yaml", rule("more", "www.a.example", "Prefix", "/", "one"))
 	in.becomes("www.a.example", "/", http.StatusOK, "one /")
 	in.remove("more.yaml")

@@ -335,21 +335,6 @@ func TestPassthroughByQUIC(t *testing.T) {
 	}
 }
 
-// TestPassthroughOfAnotherNamespace checks that a namespace cannot take over the connections of another namespace's
-// host.
-func TestPassthroughOfAnotherNamespace(t *testing.T) {
-	e := newTLSEnd(t, "one", "shop.example")
-	ours := strings.Replace(rule("ours", "shop.example", "Exact", "/ours", "one"), "{name: ours",
-		`{creationTimestamp: "2020-01-01T00:00:00Z", name: ours`, 1)
-	theirs := strings.Replace(passed("theirs", "shop.example", "one"), "{name: theirs",
-		`{creationTimestamp: "2021-01-01T00:00:00Z", namespace: other, name: theirs`, 1)
-	in := start(t, class+service("one", e.port, e.ip)+ours+theirs, "ssl_passthrough")
-	in.endsHere("shop.example")
-	if got := in.reasons("Ingress/other/theirs"); !slices.Contains(got, "HostConflict") {
-		t.Errorf("the reasons are %v", got)
-	}
-}
-
 // hello returns a client's ClientHello.
 func hello(t testing.TB, config *tls.Config) []byte {
 	t.Helper()

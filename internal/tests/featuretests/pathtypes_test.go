@@ -19,24 +19,17 @@ func TestStrictPathTypes(t *testing.T) {
 		rule("prefix", "b.example", "Prefix", "/api/v[0-9]+", "web") + rule("exact", "c.example", "Exact",
 		"/a b", "web") +
 		rule("own", "d.example", "ImplementationSpecific", "/api/(.*)", "web")
-	for _, c := range []struct {
-		key   string
-		named bool
-		want  []string
-	}{
-		{"strict-validate-path-type: \"true\"", true, []string{"Ingress/default/exact", "Ingress/default/prefix"}},
-		{"strict-validate-path-type: \"false\"", true, nil},
-		{"strict-validate-path-type: \"false\"", false, []string{"Ingress/default/exact", "Ingress/default/prefix"}},
+	for key, want := range map[string][]string{
+		`strict-validate-path-type: "true"`:  {"Ingress/default/exact", "Ingress/default/prefix"},
+		`strict-validate-path-type: "false"`: nil,
 	} {
 		folder := t.TempDir()
-		if err := os.WriteFile(filepath.Join(folder, "manifests.yaml"), []byte(objects+global(c.key)),
-			0o600); err != nil {
+		file := filepath.Join(folder, "manifests.yaml")
+		if err := os.WriteFile(file, []byte(objects+global(key)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		options := settings.Config{}.WithDefaults()
-		if c.named {
-			options.ConfigMap = ir.Name{Namespace: "default", Name: "global"}
-		}
+		options.ConfigMap = ir.Name{Namespace: "default", Name: "global"}
 		result, err := engine.RunOffline(folder, options)
 		if err != nil {
 			t.Fatal(err)
@@ -45,8 +38,8 @@ func TestStrictPathTypes(t *testing.T) {
 		for _, v := range lint.PathTypes(result.Objects, &options, result.Report) {
 			got = append(got, v.Object.String())
 		}
-		if slices.Sort(got); !slices.Equal(got, c.want) {
-			t.Errorf("%s, named by the options: %t: a warning for %v, want %v", c.key, c.named, got, c.want)
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%s: a warning for %v, want %v", key, got, want)
 		}
 	}
 }

@@ -31,22 +31,6 @@ func TestSecretsOfOneNameInTwoNamespaces(t *testing.T) {
 	in.showsCertificate("a.example", "of a")
 }
 
-// TestTwoIngressesWithDifferentSecretsForOneHost checks that the older Ingress wins, and that the other gets a
-// warning.
-func TestTwoIngressesWithDifferentSecretsForOneHost(t *testing.T) {
-	ip, port := backend(t, "one")
-	manifests := class + service("web", port, ip)
-	for name, created := range map[string]string{"young": "2024-02-01T00:00:00Z", "old": "2024-01-01T00:00:00Z"} {
-		text := withTLS(rule(name, "shop.example", "Prefix", "/"+name, "web"), "shop.example", name)
-		manifests += secret(t, name, name, "shop.example") +
-			strings.Replace(text, "{name: "+name+"}", "{name: "+name+", creationTimestamp: "+created+"}", 1)
-	}
-	in := start(t, manifests)
-	in.showsCertificate("shop.example", "old")
-	in.awaitReasons("Ingress/default/young", "HostConflict")
-	in.awaitReasons("Ingress/default/old")
-}
-
 // TestSecretDeletedAndMadeAgain checks that the last valid certificate is served while the Secret is missing.
 func TestSecretDeletedAndMadeAgain(t *testing.T) {
 	ip, port := backend(t, "one")

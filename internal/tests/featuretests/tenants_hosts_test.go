@@ -150,7 +150,6 @@ func TestTenant03Ownership(t *testing.T) {
 func TestTenant20OlderIngress(t *testing.T) {
 	for name, c := range map[string]struct{ option, want string }{
 		"by age": {"", "B /app"}, "reserved": {"host_owner *.example a", "A /app"},
-		"by name": {"host_owner www.s.example a", "A /app"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := start(t, rivals(t)+tenant("a", 10, rule("main", "www.s.example", "Prefix", "/app", "one")),
