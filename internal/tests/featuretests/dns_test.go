@@ -86,8 +86,8 @@ func bothOn(t *testing.T) (net.PacketConn, net.Listener) {
 	return nil, nil
 }
 
-// nameService returns a Service that defines port 53 twice, for UDP and TCP, like the name Service of a cluster. It also
-// returns the ConfigMaps that open the port own for both.
+// nameService returns a Service that defines port 53 twice, for UDP and TCP, like the name Service of a cluster. It
+// also returns the ConfigMaps that open the port own for both.
 func nameService(port, ip, own string) string {
 	entry := fmt.Sprintf("%q: default/kube-dns:53", own)
 	return tcpServices(entry) + configMap("udp-services", entry) + fmt.Sprintf(`---
