@@ -1,6 +1,7 @@
 package featuretests
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -298,14 +299,17 @@ var proofsOfKeys = map[string]string{
 }
 
 // owed lists rows without a test. It may only become shorter.
-var owed = map[string][]string{}
+var owed = map[string][]string{
+	"option": {"status", "email", "election", "election_namespace", "election_ttl"},
+}
 
-// TestProofs checks that each annotation and each key with an effect has a test that exists and that contains its name,
-// directly or in a function, constant or file of the test. TestMutations checks that the test examines the effect.
+// TestProofs checks that each option, and each annotation and key with an effect, has a test that exists and that
+// contains its name, directly or in a function, constant or file of the test. For annotations and keys, TestMutations
+// checks that the test examines the effect.
 func TestProofs(t *testing.T) {
-	tests := readTests(t)
-	tests.prove(t, "annotation", effective(annotations.Table), proofsOfAnnotations)
-	tests.prove(t, "key", effective(configmap.Table), proofsOfKeys)
+	prove(t, "annotation", effective(annotations.Table), proofsOfAnnotations)
+	prove(t, "key", effective(configmap.Table), proofsOfKeys)
+	prove(t, "option", optionNames(t), proofsOfOptions)
 }
 
 // effective returns the names of the rows that have an effect.
@@ -318,8 +322,8 @@ func effective[S any](table option.Table[S, string]) (names []string) {
 	return names
 }
 
-// prove checks the proofs of one table.
-func (s *sources) prove(t *testing.T, kind string, rows []string, proofs map[string]string) {
+// prove checks the proofs of one table. A proof is the name of a test in this folder or, after a colon, in another one.
+func prove(t *testing.T, kind string, rows []string, proofs map[string]string) {
 	t.Helper()
 	if n := len(owed[kind]); n > 0 {
 		t.Logf("%d rows have no test yet: each %s of %s", n, kind, strings.Join(owed[kind], ", "))
@@ -336,10 +340,18 @@ func (s *sources) prove(t *testing.T, kind string, rows []string, proofs map[str
 			t.Errorf("a test is owed for the %s %s, which there is not", kind, row)
 		}
 	}
+	folders, fields := map[string]*sources{}, fieldsOfOptions()
 	for row, proof := range proofs {
 		if !slices.Contains(rows, row) {
 			t.Errorf("there is a proof of the %s %s, which there is not, or has no effect", kind, row)
 		}
-		s.shows(t, row, proof)
+		folder, test, elsewhere := strings.Cut(proof, ":")
+		if !elsewhere {
+			folder, test = featureTests, proof
+		}
+		if folders[folder] == nil {
+			folders[folder] = readTests(t, filepath.Join("../../..", folder))
+		}
+		folders[folder].shows(t, row, fields[row], test)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,16 +16,17 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/annotations"
 )
 
-// sources has the declarations of this package by name, and the methods by the name of their type.
+// sources has the declarations of the tests in a folder by name, and the methods by the name of their type.
 type sources struct {
+	folder   string
 	declared map[string][]ast.Node
 }
 
-// readTests reads all test files, including those for other operating systems.
-func readTests(t *testing.T) *sources {
+// readTests reads all test files of a folder, including those for other operating systems.
+func readTests(t *testing.T, folder string) *sources {
 	t.Helper()
-	s := &sources{map[string][]ast.Node{}}
-	files, err := filepath.Glob("*_test.go")
+	s := &sources{folder, map[string][]ast.Node{}}
+	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,36 +57,37 @@ func (s *sources) declare(d ast.Decl) {
 	}
 }
 
-// texts returns the string literals in a declaration, and in the declarations that it refers to.
-func (s *sources) texts(t *testing.T, name string) (all []string) {
+// texts returns the string literals in a declaration, and in the declarations that it refers to. names are all names
+// in them.
+func (s *sources) texts(t *testing.T, name string) (texts, names []string) {
 	t.Helper()
 	seen := map[string]bool{name: true}
 	for _, declared := range s.declared[name] {
-		texts, names := mentioned(t, declared)
-		all = append(all, texts...)
-		for _, other := range names {
+		found, mentioned := s.mentioned(t, declared)
+		texts, names = append(texts, found...), append(names, mentioned...)
+		for _, other := range mentioned {
 			if seen[other] {
 				continue
 			}
 			seen[other] = true
 			for _, declared := range s.declared[other] {
-				texts, _ := mentioned(t, declared)
-				all = append(all, texts...)
+				found, mentioned := s.mentioned(t, declared)
+				texts, names = append(texts, found...), append(names, mentioned...)
 			}
 		}
 	}
-	return all
+	return texts, names
 }
 
 // mentioned returns the string literals in a declaration, and the names in it. If a string is a path of testdata, it
 // also returns the contents of the files there.
-func mentioned(t *testing.T, declared ast.Node) (texts, names []string) {
+func (s *sources) mentioned(t *testing.T, declared ast.Node) (texts, names []string) {
 	t.Helper()
 	ast.Inspect(declared, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.BasicLit:
 			if text, err := strconv.Unquote(n.Value); err == nil && n.Kind == token.STRING {
-				texts = append(texts, text, testdata(t, text))
+				texts = append(texts, text, s.testdata(t, text))
 			}
 		case *ast.Ident:
 			names = append(names, n.Name)
@@ -95,13 +98,13 @@ func mentioned(t *testing.T, declared ast.Node) (texts, names []string) {
 }
 
 // testdata returns the contents of the files at a path, or nothing if the path is not in testdata.
-func testdata(t *testing.T, path string) string {
+func (s *sources) testdata(t *testing.T, path string) string {
 	t.Helper()
 	if !strings.HasPrefix(path, "testdata/") {
 		return ""
 	}
 	var all strings.Builder
-	err := filepath.WalkDir(path, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join(s.folder, path), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -115,21 +118,23 @@ func testdata(t *testing.T, path string) string {
 	return all.String()
 }
 
-// shows fails the test unless a test exists and contains the name of a row.
-func (s *sources) shows(t *testing.T, row, proof string) {
+// shows fails the test unless a test exists and contains the name of a row as text, or the name of the row's field.
+// field is empty for rows without a field of their own.
+func (s *sources) shows(t *testing.T, row, field, proof string) {
 	t.Helper()
 	name, sub, _ := strings.Cut(proof, "/")
 	if !strings.HasPrefix(name, "Test") || s.declared[name] == nil {
-		t.Errorf("%s: there is no test %s", row, name)
+		t.Errorf("%s: there is no test %s in %s", row, name, s.folder)
 		return
 	}
-	text := strings.Join(s.texts(t, name), "\n")
+	texts, names := s.texts(t, name)
+	text := strings.Join(texts, "\n")
 	if sub != "" && !strings.Contains(text, sub) {
 		t.Errorf("%s: %s has no case %q", row, name, sub)
 	}
-	word := regexp.MustCompile(`(^|[^a-z0-9-])` + regexp.QuoteMeta(strings.TrimPrefix(row, annotations.OwnPrefix)) +
-		`($|[^a-z0-9-])`)
-	if !word.MatchString(text) {
+	word := regexp.MustCompile(`(^|[^a-z0-9_-])` + regexp.QuoteMeta(strings.TrimPrefix(row, annotations.OwnPrefix)) +
+		`($|[^a-z0-9_-])`)
+	if !word.MatchString(text) && !slices.Contains(names, field) {
 		t.Errorf("%s: %s does not write its name", row, name)
 	}
 }
