@@ -25,8 +25,8 @@ var corsCases = []filterCase{
 				response: "503" + allowed("https://a.example"),
 			},
 			{
-				request: "GET http://shop.example/ | Origin: https://x-1.b.example:8443", next: same,
-				response: "200" + allowed("https://x-1.b.example:8443"),
+				request: "GET http://shop.example/ | Origin: https://x-09az.b.example:8443", next: same,
+				response: "200" + allowed("https://x-09az.b.example:8443"),
 			},
 			{request: "GET http://shop.example/ | Origin: null", next: same, response: "200" + allowed("null")},
 			// Caches must know that another client may get another response.
@@ -36,7 +36,8 @@ var corsCases = []filterCase{
 			refusedOrigin("https://a.example:8443"), refusedOrigin("https://b.example:8443"),
 			refusedOrigin("https://.b.example:8443"), refusedOrigin("https://x.b.example"),
 			refusedOrigin("https://x.y.b.example:8443"), refusedOrigin("https://x_y.b.example:8443"),
-			refusedOrigin("https://x.b.example:8443.evil.example"),
+			refusedOrigin("https://x.b.example:8443.evil.example"), refusedOrigin("https://x"),
+			refusedOrigin("x.b.example:8443"),
 			refusedOrigin("https://evil.example/x.b.example:8443"),
 		},
 	},

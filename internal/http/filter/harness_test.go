@@ -92,7 +92,8 @@ func at(host, kind, path string) *exchange.Route {
 
 // bench has the resources that filters share, and a service that all external requests reach.
 type bench struct {
-	shared *filter.Shared
+	shared  *filter.Shared
+	mirrors *mirror.Sender
 	// answer is the response of the service, as in visit. calls are the requests that it got.
 	answer string
 	calls  []*callout.Call
@@ -115,9 +116,9 @@ func newBench(t testing.TB) *bench {
 		response := exchangetest.Response(t, b.answer)
 		return call.NewResponse(response.Status, response.Fields), nil
 	}
-	mirrors := mirror.NewSender(call, zap.NewNop())
-	t.Cleanup(mirrors.Close)
-	b.shared = filter.NewShared(call, mirrors)
+	b.mirrors = mirror.NewSender(call, zap.NewNop())
+	t.Cleanup(b.mirrors.Close)
+	b.shared = filter.NewShared(call, b.mirrors)
 	users := ir.Users{Secret: ir.Name{Namespace: "shop", Name: "users"}}
 	missing := ir.Users{Secret: ir.Name{Namespace: "shop", Name: "missing"}}
 	b.shared.Users.Update(&document.Delta{Hosts: map[string]*document.Host{"": {Routes: []*document.Route{
@@ -214,6 +215,9 @@ func (v *visit) exchange(t *testing.T, route *exchange.Route) (*exchange.Exchang
 func (v *visit) serve(t *testing.T, x *exchange.Exchange, f filter.Filter) (next string) {
 	t.Helper()
 	responded, err := f.Apply(x)
+	if responded && err != nil {
+		t.Errorf("%s: the filter has responded, and failed with %v", v.request, err)
+	}
 	if !responded && err == nil {
 		next = exchangetest.Head(x)
 		err = v.respond(t, x)

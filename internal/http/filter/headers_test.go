@@ -48,8 +48,11 @@ var directResponseCases = []filterCase{
 		gets("GET http://shop.example/", "503"),
 		{request: "POST https://shop.example/x?y", body: "body", response: "503"},
 	}},
-	{name: "a success", settings: `{"status_code": 204}`, requests: []visit{
-		gets("GET http://shop.example/", "204"),
+	{name: "the last status", settings: `{"status_code": 599}`, requests: []visit{
+		gets("GET http://shop.example/", "599"),
+	}},
+	{name: "the first status", settings: `{"status_code": 200}`, requests: []visit{
+		gets("GET http://shop.example/", "200"),
 	}},
 	rejected("no status", `{}`, notAStatus),
 	rejected("an interim response", `{"status_code": 199}`, notAStatus),

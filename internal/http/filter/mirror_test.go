@@ -1,11 +1,15 @@
 package filter_test
 
 import (
+	"maps"
 	"testing"
 	"testing/synctest"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/http/mirror"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/tests/exchangetest"
 )
@@ -111,4 +115,43 @@ func TestMirroredRequest(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestMirrorDrops checks that copies that are not sent are counted by their reason: a URL that is not valid for the
+// request, and a body that the next handler does not read.
+func TestMirrorDrops(t *testing.T) {
+	for reason, request := range map[mirror.Reason]string{
+		mirror.URL: "POST http://evil.example/", mirror.Body: "POST http://a.shop.example/",
+	} {
+		b := newBench(t)
+		x, _ := (&visit{request: request, body: "hello"}).exchange(t, at("*.shop.example", "prefix", "/"))
+		f := b.newFilter(t, "k8singress_mirror", `{"url": "http://$host/"}`)
+		if responded, err := f.Apply(x); responded || err != nil {
+			t.Fatal(responded, err)
+		}
+		x.Close()
+		if dropped := b.dropped(t); len(b.calls) != 0 || !maps.Equal(dropped, map[mirror.Reason]float64{reason: 1}) {
+			t.Errorf("%s: the mirror gets %d requests, and dropped are %v", request, len(b.calls), dropped)
+		}
+	}
+}
+
+// dropped returns the number of copies that were dropped for each reason, without zeros.
+func (b *bench) dropped(t *testing.T) map[mirror.Reason]float64 {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(b.mirrors.Collectors()...)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[mirror.Reason]float64{}
+	for _, family := range families {
+		for _, metric := range family.Metric {
+			if n := metric.Counter.GetValue(); n > 0 {
+				all[mirror.Reason(metric.Label[0].GetValue())] = n
+			}
+		}
+	}
+	return all
 }

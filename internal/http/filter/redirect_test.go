@@ -42,6 +42,12 @@ var redirectCases = []filterCase{
 			gets("GET http://shop.example/old/a%20b?q", "302 | Location: http://shop.example/new/a%20b?q"),
 		},
 	},
+	{name: "the first status", settings: `{"status_code": 300, "url": "https://a.example"}`, requests: []visit{
+		gets("GET http://shop.example/", "300 | Location: https://a.example"),
+	}},
+	{name: "the last status", settings: `{"status_code": 399, "url": "https://a.example"}`, requests: []visit{
+		gets("GET http://shop.example/", "399 | Location: https://a.example"),
+	}},
 	rejected("no status", `{"url": "https://a.example"}`, "status_code is not between"),
 	rejected("no redirect", `{"status_code": 404, "url": "https://a.example"}`, "status_code is not between"),
 	rejected("a line break", `{"status_code": 301, "url": "https://a.example/\r\nB: c"}`, "not allowed"),
