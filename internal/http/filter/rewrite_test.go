@@ -32,6 +32,15 @@ var rewriteCases = []filterCase{
 		},
 	},
 	{
+		name: "the whole path", settings: `{"target": "$1?$1"}`, route: at("shop.example", "regex", "(/.*)"),
+		requests: []visit{rewritten("/a", "/a?%2Fa")},
+	},
+	{
+		name: "nine groups", settings: `{"target": "/$9$8$7$6$5$4$3$2$1$0"}`,
+		route:    at("shop.example", "regex", "/(.)(.)(.)(.)(.)(.)(.)(.)(.)"),
+		requests: []visit{rewritten("/abcdefghi", "/ihgfedcba$0")},
+	},
+	{
 		name: "an empty group", settings: `{"target": "/new$2"}`, route: at("shop.example", "regex", "/old(/(.*))?"),
 		requests: []visit{rewritten("/old", "/new"), rewritten("/old/x", "/newx")},
 	},
