@@ -18,7 +18,6 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
 	_ "github.com/k8singress/k8singress"
-
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 

@@ -1,13 +1,12 @@
 package k8singress
 
 import (
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
 	"runtime/debug"
 	"time"
-
-	"crypto/tls"
 
 	"go.uber.org/zap"
 

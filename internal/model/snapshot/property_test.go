@@ -7,10 +7,9 @@ import (
 	"sync"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"pgregory.net/rapid"
 
 	"github.com/k8singress/k8singress/internal/model/kinds"
 )

@@ -1,6 +1,8 @@
 package featuretests
 
 import (
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/base64"
 	"fmt"
 	"os"
@@ -9,9 +11,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"crypto/x509"
-	"crypto/x509/pkix"
 
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )

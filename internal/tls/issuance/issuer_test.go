@@ -2,10 +2,9 @@ package issuance
 
 import (
 	"context"
+	"crypto/x509"
 	"testing"
 	"time"
-
-	"crypto/x509"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
