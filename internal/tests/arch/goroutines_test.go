@@ -14,6 +14,7 @@ import (
 var bareGoroutines = map[string]string{
 	"internal/process/panics/goroutines.go":   "it is the helper",
 	"internal/tests/fixture/serve.go":         "tests only: a panic has to end the test",
+	"internal/tests/fixture/processes.go":     "tests only: a panic has to end the test",
 	"internal/tests/daemons/daemons_linux.go": "tests only: a panic has to end the test",
 	"internal/tests/differential/ask.go":      "tests only: a panic has to end the test",
 	"internal/tests/differential/compare.go":  "tests only: a panic has to end the test",
