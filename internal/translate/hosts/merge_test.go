@@ -311,6 +311,13 @@ func TestRedirectsOfPaths(t *testing.T) {
 		},
 	})
 	mergeCases(t, "", map[string]mergeCase{
+		"the rule without a host, with TLS for all hosts": {
+			of: []*hosts.Contribution{
+				ingress("a/old", 1, rule("", "/app web"), redirecting(308),
+					func(c *hosts.Contribution) { c.AllTLS = true }),
+			},
+			serves: []string{"prefix /app -> a/web/80"},
+		},
 		"the rule without a host": {
 			of: []*hosts.Contribution{
 				ingress("a/old", 1, rule("", "/app web"), redirecting(308), always),

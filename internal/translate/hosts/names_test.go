@@ -235,6 +235,7 @@ func TestResolve(t *testing.T) {
 			serves: []string{
 				"namespace a",
 				"~x+ is one.example",
+				"by Ingress/a/one since 1",
 			},
 		},
 		"an expression beside a rule for every host": {
@@ -255,6 +256,11 @@ func TestResolve(t *testing.T) {
 					"metadata.annotations[nginx.ingress.kubernetes.io/server-alias]: x.test is not served, " +
 					"because the option host_owner reserves x.test for other namespaces: use another name",
 			},
+		},
+		"a name above a reserved host": {
+			name: "x.test", of: []*hosts.Contribution{asks("a/one", 1, "one.example", aliased("x.test"))},
+			naming: hosts.Naming{Policy: ownership.Policy{Reserved: map[string][]string{"y.x.test": {"b"}}}},
+			serves: []string{"namespace a", "x.test is one.example"},
 		},
 		"a wildcard above reserved hosts": {
 			name: "**.test", of: []*hosts.Contribution{
@@ -345,6 +351,9 @@ func given(n *hosts.Named) (lines []string) {
 	if n.Host != nil {
 		if n.Host.AliasOf != "" {
 			lines = append(lines, n.Host.Host+" is "+n.Host.AliasOf)
+		}
+		if n.Host.AliasSince != 0 {
+			lines = append(lines, fmt.Sprintf("by %s since %d", n.Host.AliasBy, n.Host.AliasSince))
 		}
 		for _, r := range n.Host.Routes {
 			lines = append(lines,

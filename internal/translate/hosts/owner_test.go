@@ -209,6 +209,10 @@ func TestOwners(t *testing.T) {
 		"an entry for the wildcard": {want: "a", secure: true, of: []*hosts.Contribution{
 			ingress("a/old", 1, rule("s.example", "/ web"), listed("*.example", "tls")),
 		}},
+		"an entry of an Ingress without a rule": {want: "a", of: []*hosts.Contribution{
+			ingress("a/old", 1, rule("t.example", "/ web"), listed("s.example", "tls")),
+			ingress("a/young", 2, rule("s.example", "/ web")),
+		}},
 		"an entry for another host": {want: "a", of: []*hosts.Contribution{
 			ingress("a/old", 1, rule("s.example", "/ web"), listed("t.example", "tls")),
 		}},
