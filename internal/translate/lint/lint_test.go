@@ -57,6 +57,10 @@ func TestUnopenedPorts(t *testing.T) {
 		"by its name": {configMap("tcp-services", entry...), &settings.Config{},
 			"warning ConfigMapNotReferenced ConfigMap/a/tcp-services : these ports are not open, because no option " +
 				"names this ConfigMap: add tcp_services a/tcp-services to the k8singress block of the Caddyfile"},
+		"by its name, with other entries": {configMap("udp-services", "key", "value"), &settings.Config{},
+			"warning ConfigMapNotReferenced ConfigMap/a/udp-services : these ports are not open, because no " +
+				"option names this ConfigMap: add udp_services a/udp-services to the k8singress block of the " +
+				"Caddyfile"},
 		"by a part of its name": {configMap("my-udp", entry...), &settings.Config{},
 			"warning ConfigMapNotReferenced ConfigMap/a/my-udp : these ports are not open, because no option names " +
 				"this ConfigMap: add udp_services a/my-udp to the k8singress block of the Caddyfile"},
