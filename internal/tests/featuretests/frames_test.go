@@ -10,9 +10,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/quic-go/qpack"
@@ -382,6 +384,13 @@ func (in *ingress) connect3() (*quic.Conn, *quic.Stream) {
 	return conn, s
 }
 
+// transport3 returns the socket of all connections of dial3. It stays open until the process ends, because the message
+// that a connection has ended may be lost. Without a client that repeats it, the server would wait for 30 seconds.
+var transport3 = sync.OnceValues(func() (*quic.Transport, error) {
+	socket, err := net.ListenPacket("udp", "127.0.0.1:0")
+	return &quic.Transport{Conn: socket}, err
+})
+
 // dial3 opens an HTTP/3 connection, and also returns the client's control stream. A nil config uses quic-go's defaults.
 func (in *ingress) dial3(config *quic.Config) (*quic.Conn, *quic.SendStream) {
 	in.Helper()
@@ -389,7 +398,11 @@ func (in *ingress) dial3(config *quic.Config) (*quic.Conn, *quic.SendStream) {
 	defer cancel()
 	secure := anybody()
 	secure.ServerName, secure.NextProtos = "a.example", []string{http3.NextProtoH3}
-	conn, err := quic.DialAddr(ctx, in.https, secure, config)
+	transport, err := transport3()
+	if err != nil {
+		in.Fatal(err)
+	}
+	conn, err := transport.Dial(ctx, net.UDPAddrFromAddrPort(netip.MustParseAddrPort(in.https)), secure, config)
 	if err != nil {
 		in.Fatal(err)
 	}
