@@ -21,21 +21,24 @@ import (
 // TestClientsDisconnect checks a POST whose client disconnects before any of its bytes. The endpoint never gets a
 // request that looks complete, and no goroutine, file descriptor, connection or part of a body is left.
 func TestClientsDisconnect(t *testing.T) {
-	for _, buffering := range []string{"on", "off"} {
-		t.Run("buffering "+buffering, func(t *testing.T) {
-			v := &vanishing{whole: &log{}, begun: make(chan struct{}, 1), broken: make(chan error, 1)}
-			in := inFront(t, v.serve, "proxy-request-buffering: "+buffering, "proxy-body-size: 8m")
-			in.byEachVersion(t, func(t *testing.T, in *ingress) {
-				in.leaves(t, v, []string{"0123456789"}, 1)
-				in.leaves(t, v, []string{"01234", "56789"}, 1)
-				// If this body is buffered, it is partly in memory and partly in a file.
-				in.leaves(t, v, []string{string(pattern(700_000)), string(pattern(700_000))}, 50_001)
-				if buffering == "off" {
-					in.breaksOffAtTheEndpoint(t, v)
-				}
-			})
-		})
-	}
+	v, in := startVanishing(t, "proxy-request-buffering: on")
+	in.byEachVersion(t, func(t *testing.T, in *ingress) { in.leavesAll(t, v) })
+}
+
+// TestClientsDisconnectUnbuffered is TestClientsDisconnect for bodies that are not buffered. An endpoint that has
+// started to read one notices that the rest does not arrive.
+func TestClientsDisconnectUnbuffered(t *testing.T) {
+	v, in := startVanishing(t, "proxy-request-buffering: off")
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		in.leavesAll(t, v)
+		in.breaksOffAtTheEndpoint(t, v)
+	})
+}
+
+func startVanishing(t *testing.T, buffering string) (*vanishing, *ingress) {
+	t.Helper()
+	v := &vanishing{whole: &log{}, begun: make(chan struct{}, 1), broken: make(chan error, 1)}
+	return v, inFront(t, v.serve, buffering, "proxy-body-size: 8m")
 }
 
 // vanishing is an endpoint that keeps no connections.
@@ -62,6 +65,15 @@ func (v *vanishing) serve(w http.ResponseWriter, r *http.Request) {
 		v.whole.add("%s %d", r.URL.Path, n)
 	}
 	fmt.Fprint(w, n)
+}
+
+// leavesAll disconnects clients during requests with short and long bodies.
+func (in *ingress) leavesAll(t *testing.T, v *vanishing) {
+	t.Helper()
+	in.leaves(t, v, []string{"0123456789"}, 1)
+	in.leaves(t, v, []string{"01234", "56789"}, 1)
+	// If this body is buffered, it is partly in memory and partly in a file.
+	in.leaves(t, v, []string{string(pattern(700_000)), string(pattern(700_000))}, 50_001)
 }
 
 // leaves disconnects clients before each byte, or every step bytes.
@@ -93,8 +105,7 @@ func (in *ingress) leaves(t *testing.T, v *vanishing, body []string, step int) {
 	all()
 }
 
-// breaksOffAtTheEndpoint checks that an endpoint that has started to read an unbuffered body notices that the rest does
-// not arrive.
+// breaksOffAtTheEndpoint disconnects clients when the endpoint has started to read an unbuffered body.
 func (in *ingress) breaksOffAtTheEndpoint(t *testing.T, v *vanishing) {
 	t.Helper()
 	q := question{method: http.MethodPost, path: "/waits", body: []string{"01234", "56789"}, open: true}
