@@ -205,14 +205,12 @@ func TestPassthroughKeysAreLive(t *testing.T) {
 	before := in.reaches("shop.example", e, "one shop.example")
 	reloads := in.reloads()
 	in.globalKeys("proxy-stream-timeout=1s")
-	idle := in.reaches("shop.example", e, "one shop.example")
 	begin := time.Now()
+	idle := in.reaches("shop.example", e, "one shop.example")
 	in.globalKeys("proxy-stream-timeout=1h")
 	after := in.reaches("shop.example", e, "one shop.example")
 	idle.ends(deadline)
-	if took := time.Since(begin); took < 500*time.Millisecond {
-		t.Errorf("an idle connection ends after %v", took)
-	}
+	took(t, "an idle connection", begin, time.Second)
 	before.goesOn()
 	after.goesOn()
 	if now := in.reloads(); now != reloads {
@@ -422,9 +420,8 @@ func TestSilentClients(t *testing.T) {
 		silent = append(silent, conn)
 	}
 	in.reaches("shop.example", e, "one shop.example")
-	if took := time.Since(begin); took > 3*time.Second {
-		t.Errorf("it took %v to get past them", took)
-	}
+	// One after the other, they would be disconnected after 100 seconds.
+	took(t, "the way past them", begin, 0)
 	for _, conn := range silent {
 		if err := conn.SetReadDeadline(begin.Add(deadline)); err != nil {
 			t.Fatal(err)
