@@ -34,7 +34,7 @@ import (
 )
 
 // processes is the number of processes that run the tests. There are more than processors, because tests mostly wait.
-var processes = flag.Int("processes", 2*runtime.GOMAXPROCS(0), "number of processes that run the tests")
+var processes = flag.Int("processes", min(2*runtime.GOMAXPROCS(0), 16), "number of processes that run the tests")
 
 // deadline is the maximum time that a test waits for an expected result.
 const deadline = fixture.Patience
