@@ -27,6 +27,17 @@ bin/caddy:
 	echo 'Building bin/caddy; the first time takes some minutes.'
 	go build -o $@ ./cmd/caddy
 
+# make quick PKG=internal/http/filter; PKG is a folder of any of the five modules.
+.PHONY: quick
+quick: ## test and lint one package, such as PKG=internal/http/filter
+	$(QUICK) $(PKG)
+
+.PHONY: changed
+changed: ## test and lint what changed since main, with golden tests, proofs and generated files; about a minute
+	$(QUICK) -changed
+
+QUICK = go -C tools run ./quick -dir $(CURDIR) -lint '$(LINT)' -golden '$(GOLDEN)'
+
 .PHONY: test
 test: unit chart release-test e2e ## run all tests, including the tests with a real control plane
 
@@ -64,7 +75,9 @@ generate: ## write the generated files: docs from tables, and deploy/ from the c
 
 .PHONY: golden
 golden: ## rewrite the expected files of the golden tests; read the diff
-	go test ./internal/tests/golden/ ./internal/translate/annotations/ ./caddyfile/ -update
+	go test $(GOLDEN) -update
+
+GOLDEN := ./internal/tests/golden ./internal/translate/annotations ./caddyfile
 
 .PHONY: fuzz
 fuzz: ## run each fuzz test for FUZZTIME (30s), and compare FUZZREQUESTS (a million) requests with other servers
