@@ -156,8 +156,9 @@ func (s *Naming) Resolve(name string, wants []Name) *Named {
 					displayName(name), by.Of,
 					snapshot.RefOf(by.By), w.Of)})
 		default:
-			by = w
-			n.give(&w, s.Merged(w.Of))
+			if n.give(&w, s.Merged(w.Of)) {
+				by = w
+			}
 		}
 	}
 	return n
@@ -173,10 +174,10 @@ func (n *Named) addProblem(w *Name, p report.Problem) {
 }
 
 // The method give assigns the alias w to a host. The parameter to is the result of Merge for this host. If the alias is
-// a redirect and the host has no routes, give does nothing, because the redirect would lead nowhere.
-func (n *Named) give(w *Name, to *Merged) {
+// a redirect and the host has no routes, give does nothing and returns false, because the redirect would lead nowhere.
+func (n *Named) give(w *Name, to *Merged) bool {
 	if w.Status != 0 && len(to.Host.Routes) == 0 {
-		return
+		return false
 	}
 	n.Namespace = w.By.GetNamespace()
 	if c := to.Certificate; c != nil && !c.Automated && w.Name[0] != '~' {
@@ -192,7 +193,7 @@ func (n *Named) give(w *Name, to *Merged) {
 		}
 	}
 	if w.Status == 0 {
-		return
+		return true
 	}
 	n.Host = &ir.VirtualHost{Host: w.Name, TLS: to.Host.TLS, TLSOrigin: to.Host.TLSOrigin, Routes: []*ir.Route{{
 		Match:    ir.Match{PathMatch: ir.PathMatch{Type: ir.MatchPrefix, Path: "/"}},
@@ -200,6 +201,7 @@ func (n *Named) give(w *Name, to *Merged) {
 		Backends: ir.To(to.Host.Routes[0].Backends[0].Backend),
 		Origin:   snapshot.RefOf(w.By),
 	}}}
+	return true
 }
 
 // CertificateHost returns the host name that the certificate of an alias must contain. It turns "**.example.com" into

@@ -178,6 +178,16 @@ func TestResolve(t *testing.T) {
 				ingress("a/one", 1, rule("one.example"), www),
 			},
 		},
+		"an alias after a redirect to a host without paths": {
+			name: "www.one.example", of: []*hosts.Contribution{
+				ingress("a/one", 1, rule("one.example"), www),
+				asks("b/two", 2, "two.example", aliased("www.one.example")),
+			},
+			serves: []string{
+				"namespace b",
+				"www.one.example is two.example",
+			},
+		},
 		"the host of a younger rule": {
 			name: "x.test", of: []*hosts.Contribution{
 				asks("a/one", 1, "one.example", aliased("x.test")), asks("b/rule", 2, "x.test"),
