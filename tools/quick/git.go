@@ -27,23 +27,24 @@ func (r repository) base() (string, error) {
 
 // changedSince returns the files that differ from a commit: in later commits, uncommitted, and untracked.
 func (r repository) changedSince(commit string) ([]string, error) {
-	tracked, err := r.git("diff", "--name-only", "--no-renames", "--relative", commit)
+	// With -z, git does not quote names, and ends each with NUL.
+	tracked, err := r.git("diff", "-z", "--name-only", "--no-renames", "--relative", commit)
 	if err != nil {
 		return nil, err
 	}
-	untracked, err := r.git("ls-files", "--others", "--exclude-standard")
+	untracked, err := r.git("ls-files", "-z", "--others", "--exclude-standard")
 	if err != nil {
 		return nil, err
 	}
-	return union(strings.Fields(tracked), strings.Fields(untracked)), nil
+	return without(union(strings.Split(tracked, "\x00"), strings.Split(untracked, "\x00")), ""), nil
 }
 
-var generateLine = regexp.MustCompile(`^([^:]+):.*-run \^(Test\w+)\$`)
+var generateLine = regexp.MustCompile(`^([^\x00]+)\x00.*-run \^(Test\w+)\$`)
 
 // generatedBy returns the tests of the main module that check generated files, by package. The same tests, with
 // -update, write the files, so the lines with go:generate name them.
 func (r repository) generatedBy() (map[string]string, error) {
-	found, err := r.git("grep", "--untracked", "-I", "^//go:generate go test ", "--", "*.go")
+	found, err := r.git("grep", "-z", "--untracked", "-I", "^//go:generate go test ", "--", "*.go")
 	if err != nil {
 		return nil, err
 	}
@@ -68,5 +69,5 @@ func (r repository) git(arguments ...string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("git %s: %w: %s", strings.Join(arguments, " "), err, bytes.TrimSpace(stderr.Bytes()))
 	}
-	return strings.TrimSpace(string(output)), nil
+	return strings.TrimSuffix(string(output), "\n"), nil
 }

@@ -13,14 +13,14 @@ import (
 func checkout(t *testing.T) repository {
 	t.Helper()
 	r := repository{root: t.TempDir(), lint: []string{"lint"}, golden: []string{"./golden"}}
-	r.write(t, "", "root.go", "a/a.go", "b/b.go", "test/e2e/e.go", "test/testbed/t.go", "test/chart/c.go",
+	r.write(t, "", "root.go", "a/a.go", "b/b.go", "d/d.go", "test/e2e/e.go", "test/testbed/t.go", "test/chart/c.go",
 		"tools/x/x.go", "internal/tests/featuretests/old_test.go")
 	r.write(t, "//go:generate go test -run ^TestReference$ -update\n", "c/c.go")
 	r.commit(t, "init", "-q", "-b", "main")
-	r.write(t, "", "b/testdata/deep/in.txt", "docs/page.md", "test/e2e/more.go")
+	r.write(t, "", "b/testdata/deep/ä b.txt", "docs/page.md", "test/e2e/more.go")
 	r.commit(t, "checkout", "-q", "-b", "topic")
 	r.write(t, "func TestCORS(t *testing.T) {}\n", "internal/tests/featuretests/cors_test.go")
-	r.write(t, "", "a/more.go", "tools/x/y.go", "test/testbed/u.go")
+	r.write(t, "", "a/more.go", "d/testdata/c ü.txt", "tools/x/y.go", "test/testbed/u.go")
 	return r
 }
 
@@ -65,11 +65,11 @@ func TestStepsForChange(t *testing.T) {
 		"cd test && go vet ./e2e",
 		"cd test && go test ./testbed",
 		"cd tools && go test ./x",
-		"go test ./a ./b ./golden ./internal/tests/arch",
+		"go test ./a ./b ./d ./golden ./internal/tests/arch",
 		"go test -run ^(TestCORS|TestProofs|TestReference)$ ./c ./internal/tests/featuretests",
 		"cd test && lint ./e2e ./testbed",
 		"cd tools && lint ./x",
-		"lint ./a ./b ./internal/tests/featuretests",
+		"lint ./a ./b ./d ./internal/tests/featuretests",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("the steps are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
