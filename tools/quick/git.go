@@ -43,16 +43,16 @@ var generateLine = regexp.MustCompile(`^([^\x00]+)\x00.*-run \^(Test\w+)\$`)
 
 // generatedBy returns the tests of the main module that check generated files, by package. The same tests, with
 // -update, write the files, so the lines with go:generate name them.
-func (r repository) generatedBy() (map[string]string, error) {
+func (r repository) generatedBy() (map[string][]string, error) {
 	found, err := r.git("grep", "-z", "--untracked", "-I", "^//go:generate go test ", "--", "*.go")
 	if err != nil {
 		return nil, err
 	}
-	tests := map[string]string{}
+	tests := map[string][]string{}
 	for line := range strings.Lines(found) {
 		if match := generateLine.FindStringSubmatch(line); match != nil {
 			if module, pattern, ok := r.packageIn(path.Dir(match[1])); ok && module == "." {
-				tests[pattern] = match[2]
+				tests[pattern] = append(tests[pattern], match[2])
 			}
 		}
 	}

@@ -16,6 +16,7 @@ func checkout(t *testing.T) repository {
 	r.write(t, "", "root.go", "a/a.go", "b/b.go", "d/d.go", "test/e2e/e.go", "test/testbed/t.go", "test/chart/c.go",
 		"tools/x/x.go", "internal/tests/featuretests/old_test.go")
 	r.write(t, "//go:generate go test -run ^TestReference$ -update\n", "c/c.go")
+	r.write(t, "//go:generate go test -run ^TestSchema$ -update\n", "c/schema.go")
 	r.commit(t, "init", "-q", "-b", "main")
 	r.write(t, "", "b/testdata/deep/ä b.txt", "docs/page.md", "test/e2e/more.go")
 	r.commit(t, "checkout", "-q", "-b", "topic")
@@ -66,7 +67,7 @@ func TestStepsForChange(t *testing.T) {
 		"cd test && go test ./testbed",
 		"cd tools && go test ./x",
 		"go test ./a ./b ./d ./golden ./internal/tests/arch",
-		"go test -run ^(TestCORS|TestProofs|TestReference)$ ./c ./internal/tests/featuretests",
+		"go test -run ^(TestCORS|TestProofs|TestReference|TestSchema)$ ./c ./internal/tests/featuretests",
 		"cd test && lint ./e2e ./testbed",
 		"cd tools && lint ./x",
 		"lint ./a ./b ./d ./internal/tests/featuretests",

@@ -64,7 +64,7 @@ func (r repository) stepsForChange(out io.Writer) ([]step, error) {
 
 // steps returns the steps for changed packages, which are listed by module. single are the changed tests of the package
 // features. generated maps packages to the tests of their generated files.
-func (r repository) steps(changed map[string][]string, single []string, generated map[string]string) []step {
+func (r repository) steps(changed map[string][]string, single []string, generated map[string][]string) []step {
 	var tests, lints []step
 	for _, module := range modules {
 		packages := changed[module]
@@ -90,11 +90,11 @@ func (r repository) steps(changed map[string][]string, single []string, generate
 
 // singleTests returns the step with the tests that run without the rest of their package: the changed tests of the
 // package features, the table of proofs, and the tests of generated files in packages other than tested.
-func singleTests(tested, single []string, generated map[string]string) step {
+func singleTests(tested, single []string, generated map[string][]string) step {
 	names, packages := append(slices.Clone(single), tableProofs), []string{features}
-	for p, test := range generated {
+	for p, checks := range generated {
 		if !slices.Contains(tested, p) {
-			names, packages = append(names, test), append(packages, p)
+			names, packages = append(names, checks...), append(packages, p)
 		}
 	}
 	pattern := "^(" + strings.Join(union(names), "|") + ")$"
