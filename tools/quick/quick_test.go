@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,7 +20,8 @@ func checkout(t *testing.T) repository {
 	r.write(t, "", "b/testdata/deep/ä b.txt", "docs/page.md", "test/e2e/more.go")
 	r.commit(t, "checkout", "-q", "-b", "topic")
 	r.write(t, "func TestCORS(t *testing.T) {}\n", "internal/tests/featuretests/cors_test.go")
-	r.write(t, "", "a/more.go", "d/testdata/c ü.txt", "tools/x/y.go", "test/testbed/u.go")
+	r.write(t, "", "a/more.go", "d/testdata/c ü.txt", "tools/x/y.go", "test/testbed/u.go",
+		"internal/tests/featuretests/harness_test.go", "internal/tests/featuretests/testdata/in.yaml")
 	return r
 }
 
@@ -54,9 +54,15 @@ func (r repository) commit(t *testing.T, command ...string) {
 
 // TestStepsForChange checks which packages and tests are checked after a change.
 func TestStepsForChange(t *testing.T) {
-	steps, err := checkout(t).stepsForChange(io.Discard)
+	var out strings.Builder
+	steps, err := checkout(t).stepsForChange(&out)
 	if err != nil {
 		t.Fatal(err)
+	}
+	const shared = "== other tests may use internal/tests/featuretests/harness_test.go, " +
+		"internal/tests/featuretests/testdata/in.yaml: run go test ./internal/tests/featuretests\n"
+	if got := out.String(); !strings.HasPrefix(got, "== 10 files changed since ") || !strings.HasSuffix(got, shared) {
+		t.Errorf("the output is %q", got)
 	}
 	var got []string
 	for _, s := range steps {

@@ -44,7 +44,8 @@ func (r repository) stepsForFolders(folders []string) ([]step, error) {
 	return append(tests, lints...), nil
 }
 
-// stepsForChange returns the steps for the files that changed since main, whose number it prints.
+// stepsForChange returns the steps for the files that changed since main. It prints their number, and the files whose
+// change may break tests that do not run.
 func (r repository) stepsForChange(out io.Writer) ([]step, error) {
 	base, err := r.base()
 	if err != nil {
@@ -59,7 +60,11 @@ func (r repository) stepsForChange(out io.Writer) ([]step, error) {
 		return nil, err
 	}
 	fmt.Fprintf(out, "== %d files changed since %s\n", len(files), base)
-	return r.steps(r.packagesOf(files), r.testsIn(files), generated), nil
+	single, shared := r.testsIn(files)
+	if len(shared) > 0 {
+		fmt.Fprintf(out, "== other tests may use %s: run go test %s\n", strings.Join(shared, ", "), features)
+	}
+	return r.steps(r.packagesOf(files), single, generated), nil
 }
 
 // steps returns the steps for changed packages, which are listed by module. single are the changed tests of the package
@@ -142,19 +147,24 @@ func (r repository) packagesOf(files []string) map[string][]string {
 
 var testFunction = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 
-// testsIn returns the names of the tests in those files that belong to the package features.
-func (r repository) testsIn(files []string) (names []string) {
+// testsIn returns the names of the tests in files of the package features, and the files of this package without tests,
+// such as a harness or test data.
+func (r repository) testsIn(files []string) (names, shared []string) {
 	for _, file := range files {
-		if "./"+path.Dir(file) != features {
+		if !strings.HasPrefix("./"+file, features+"/") {
 			continue
 		}
-		// A file that cannot be read was deleted.
+		// A file that cannot be read was deleted. Other files may have used it.
 		text, _ := os.ReadFile(filepath.Join(r.root, file))
-		for _, match := range testFunction.FindAllSubmatch(text, -1) {
+		tests := testFunction.FindAllSubmatch(text, -1)
+		for _, match := range tests {
 			names = append(names, string(match[1]))
 		}
+		if len(tests) == 0 {
+			shared = append(shared, file)
+		}
 	}
-	return names
+	return names, shared
 }
 
 // union returns the elements of all lists, sorted and without duplicates.
