@@ -133,7 +133,7 @@ func TestHTTP3Off(t *testing.T) {
 func TestAccessLogOff(t *testing.T) {
 	ip, port := backend(t, "one")
 	path := filepath.Join(t.TempDir(), "access.log")
-	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+"---\n"+
+	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+
 		global("access-log-path: "+path), "configmap default/global", "access_log off")
 	in.expect("a.example", "/unseen", http.StatusOK, "one /unseen")
 	in.options("configmap default/global", accessLogOn)
