@@ -10,8 +10,8 @@ import (
 )
 
 // base returns the commit with which the checkout is compared. On a branch, it is the newest commit that main or
-// origin/main also has. On main, it is the newest commit that origin/main also has or, without a remote, the last
-// commit but one.
+// origin/main also has. On main, it is the newest commit that origin/main also has or, without a remote, the
+// parent of HEAD.
 func (r repository) base() (string, error) {
 	branches := []string{"main", "origin/main"}
 	if branch, err := r.git("symbolic-ref", "--quiet", "--short", "HEAD"); err == nil && branch == "main" {

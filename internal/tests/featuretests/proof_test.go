@@ -337,13 +337,13 @@ func prove(t *testing.T, kind string, rows []string, proofs map[string]string) {
 	}
 	for _, row := range owed[kind] {
 		if !slices.Contains(rows, row) {
-			t.Errorf("a test is owed for the %s %s, which there is not", kind, row)
+			t.Errorf("owed names the %s %s, which does not exist", kind, row)
 		}
 	}
 	folders, fields := map[string]*sources{}, fieldsOfOptions()
 	for row, proof := range proofs {
 		if !slices.Contains(rows, row) {
-			t.Errorf("there is a proof of the %s %s, which there is not, or has no effect", kind, row)
+			t.Errorf("the table has a proof for the %s %s, which does not exist or has no effect", kind, row)
 		}
 		folder, test, elsewhere := strings.Cut(proof, ":")
 		if !elsewhere {

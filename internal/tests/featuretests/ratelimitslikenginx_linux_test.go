@@ -12,8 +12,8 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// limitsOfNginx is ingress-nginx's configuration for limitedHosts and limits. Its arguments are the addresses
-// to listen on and the endpoint's.
+// limitsOfNginx is ingress-nginx's configuration for limitedHosts with the ConfigMap that limits returns. Its arguments
+// are the address to listen on and the address of the endpoint.
 const limitsOfNginx = `
 	set_real_ip_from 127.0.0.0/8;
 	real_ip_header X-Forwarded-For;
