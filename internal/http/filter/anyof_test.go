@@ -14,55 +14,70 @@ const (
 )
 
 var anyOfCases = []filterCase{
-	{name: "an address or a password", settings: `{"filters": [` + ofOffice + `, ` + ofUsers + `]}`, requests: []visit{
-		passes("GET http://shop.example/"),
-		passes("GET http://shop.example/ | " + wrongly),
-		{client: homeAddress, request: "GET http://shop.example/ | " + asAlice, next: same, response: "200"},
-		{client: homeAddress, request: "GET http://shop.example/ | " + wrongly, response: login},
-		{client: homeAddress, request: "GET http://shop.example/", response: login},
-	}},
-	{name: "a password or an address", settings: `{"filters": [` + ofUsers + `, ` + ofOffice + `]}`, requests: []visit{
-		{client: homeAddress, request: "GET http://shop.example/ | " + asAlice, next: same, response: "200"},
-		{client: homeAddress, request: "GET http://shop.example/", response: login},
-		// An accepted client is not asked for a password by an error of the backend.
-		{request: "GET http://shop.example/", next: same, fails: 404, response: "404"},
-	}},
+	{
+		name: "an address or a password", settings: `{"filters": [` + ofOffice + `, ` + ofUsers + `]}`,
+		requests: []requestCase{
+			passes("GET http://shop.example/"),
+			passes("GET http://shop.example/ | " + wrongly),
+			{client: homeAddress, request: "GET http://shop.example/ | " + asAlice, next: same, response: "200"},
+			{client: homeAddress, request: "GET http://shop.example/ | " + wrongly, response: login},
+			{client: homeAddress, request: "GET http://shop.example/", response: login},
+		},
+	},
+	{
+		name: "a password or an address", settings: `{"filters": [` + ofUsers + `, ` + ofOffice + `]}`,
+		requests: []requestCase{
+			{client: homeAddress, request: "GET http://shop.example/ | " + asAlice, next: same, response: "200"},
+			{client: homeAddress, request: "GET http://shop.example/", response: login},
+			// An accepted client is not asked for a password by an error of the backend.
+			{request: "GET http://shop.example/", next: same, fails: 404, response: "404"},
+		},
+	},
 	{
 		name: "two addresses", settings: `{"filters": [` + ofOffice + `, {"handler": "k8singress_source_ranges",
 			"allow": ["198.51.100.0/24"]}]}`,
-		requests: []visit{
+		requests: []requestCase{
 			{client: "198.51.100.1", request: "GET http://shop.example/", next: same, response: "200"},
 			{client: homeAddress, request: "GET http://shop.example/", response: "403"},
 		},
 	},
-	{name: "a missing Secret", settings: `{"filters": [` + ofOffice + `, ` + ofMissing + `]}`, requests: []visit{
+	{name: "a missing Secret", settings: `{"filters": [` + ofOffice + `, ` + ofMissing + `]}`, requests: []requestCase{
 		passes("GET http://shop.example/"),
 		{client: homeAddress, request: "GET http://shop.example/ | " + asAlice, response: "503"},
 	}},
-	{name: "a failed filter ends it", settings: `{"filters": [` + ofMissing + `, ` + ofOffice + `]}`, requests: []visit{
-		gets("GET http://shop.example/", "503"),
-	}},
-	{name: "a password or a service", settings: `{"filters": [` + ofUsers + `, ` + ofService + `]}`, requests: []visit{
-		{
-			// The service is not asked, so the backend must not get its field from the client.
-			request:  "GET http://shop.example/ | X-User: mallory | x_user: mallory | " + asAlice,
-			next:     "GET http://shop.example/ | " + asAlice,
-			response: "200",
+	{
+		name: "a failed filter ends it", settings: `{"filters": [` + ofMissing + `, ` + ofOffice + `]}`,
+		requests: []requestCase{
+			gets("GET http://shop.example/", "503"),
 		},
-		{
-			request: "GET http://shop.example/ | X-User: mallory", next: "GET http://shop.example/ | X-User: bob",
-			service: "200 | X-User: bob", asked: asked, response: "200",
+	},
+	{
+		name: "a password or a service", settings: `{"filters": [` + ofUsers + `, ` + ofService + `]}`,
+		requests: []requestCase{
+			{
+				// The service is not asked, so the backend must not get its field from the client.
+				request:  "GET http://shop.example/ | X-User: mallory | x_user: mallory | " + asAlice,
+				next:     "GET http://shop.example/ | " + asAlice,
+				response: "200",
+			},
+			{
+				request: "GET http://shop.example/ | X-User: mallory", next: "GET http://shop.example/ | X-User: bob",
+				service: "200 | X-User: bob", asked: asked, response: "200",
+			},
+			{request: "GET http://shop.example/", service: "403", asked: asked, response: login},
+			{
+				request: "GET http://shop.example/", service: down, asked: asked,
+				response: `500 | WWW-Authenticate: Basic realm="Shop"`,
+			},
 		},
-		{request: "GET http://shop.example/", service: "403", asked: asked, response: login},
-		{
-			request: "GET http://shop.example/", service: down, asked: asked,
-			response: `500 | WWW-Authenticate: Basic realm="Shop"`,
+	},
+	{
+		name: "a page or an address", settings: `{"filters": [` + ofSignIn + `, ` + ofOffice + `]}`,
+		requests: []requestCase{
+			{request: "GET http://shop.example/", service: "401", asked: asked, response: "302 | Location: /login"},
+			{request: "GET http://shop.example/", service: "403", asked: asked, next: same, response: "200"},
 		},
-	}},
-	{name: "a page or an address", settings: `{"filters": [` + ofSignIn + `, ` + ofOffice + `]}`, requests: []visit{
-		{request: "GET http://shop.example/", service: "401", asked: asked, response: "302 | Location: /login"},
-		{request: "GET http://shop.example/", service: "403", asked: asked, next: same, response: "200"},
-	}},
+	},
 	rejected("no filters", `{}`, "the list of filters is empty"),
 	rejected("no list of filters", `{"filters": 1}`, "cannot unmarshal"),
 	rejected("an unknown filter", `{"filters": [{"handler": "static_response"}]}`, `"static_response" is not a filter`),

@@ -13,7 +13,7 @@ import (
 )
 
 var bandwidthCases = []filterCase{
-	{name: "a limit", settings: `{"bytes_per_second": 100}`, requests: []visit{
+	{name: "a limit", settings: `{"bytes_per_second": 100}`, requests: []requestCase{
 		{request: "GET http://shop.example/", next: same, backend: "404 | X-Own: a", response: "404 | X-Own: a"},
 		{request: "GET http://shop.example/", next: same, fails: 502, response: "502"},
 	}},
@@ -41,7 +41,7 @@ func TestBandwidth(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				x, response := exchangetest.New(t, "GET http://shop.example/")
-				if _, err := newBench(t).newFilter(t, "k8singress_bandwidth", c.settings).Apply(x); err != nil {
+				if _, err := newEnvironment(t).newFilter(t, "k8singress_bandwidth", c.settings).Apply(x); err != nil {
 					t.Fatal(err)
 				}
 				begin, body := time.Now(), strings.Repeat("0123456789", 50)
@@ -82,7 +82,7 @@ func TestBandwidthEndsWithTheRequest(t *testing.T) {
 		gone := errors.New("the client has disconnected")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		x.SetContext(ctx)
-		f := newBench(t).newFilter(t, "k8singress_bandwidth", `{"bytes_per_second": 1}`)
+		f := newEnvironment(t).newFilter(t, "k8singress_bandwidth", `{"bytes_per_second": 1}`)
 		if _, err := f.Apply(x); err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/exchangetest"
 )
 
-// asAlice is the field with the user and the password of newBench. wrongly has another password.
+// asAlice is the field with the user and the password of newEnvironment. wrongly has another password.
 var (
 	asAlice = "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("alice:one"))
 	wrongly = "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("alice:two"))
@@ -21,7 +21,7 @@ const challenged = `401 | WWW-Authenticate: Basic realm="Shop, members only"`
 var basicAuthCases = []filterCase{
 	{
 		name: "users", settings: `{"users": {"secret": "shop/users"}, "realm": "Shop, members only"}`,
-		requests: []visit{
+		requests: []requestCase{
 			passes("GET http://shop.example/ | " + asAlice),
 			// The password is known now.
 			passes("GET http://shop.example/ | " + asAlice),
@@ -37,14 +37,17 @@ var basicAuthCases = []filterCase{
 			gets("GET http://shop.example/ | "+asAlice+" | "+asAlice, challenged),
 		},
 	},
-	{name: "a missing Secret", settings: `{"users": {"secret": "shop/missing"}}`, requests: []visit{
+	{name: "a missing Secret", settings: `{"users": {"secret": "shop/missing"}}`, requests: []requestCase{
 		gets("GET http://shop.example/", "503"),
 		gets("GET http://shop.example/ | "+asAlice, "503"),
 	}},
-	{name: "a Secret of another configuration", settings: `{"users": {"secret": "shop/unknown"}}`, requests: []visit{
-		gets("GET http://shop.example/", "503"),
-		gets("GET http://shop.example/ | "+asAlice, "503"),
-	}},
+	{
+		name: "a Secret of another configuration", settings: `{"users": {"secret": "shop/unknown"}}`,
+		requests: []requestCase{
+			gets("GET http://shop.example/", "503"),
+			gets("GET http://shop.example/ | "+asAlice, "503"),
+		},
+	},
 	rejected("no Secret", `{}`, "no Secret with users"),
 	rejected("a quote in the realm", `{"users": {"secret": "a/b"}, "realm": "a\"b"}`, "the realm"),
 	rejected("a backslash in the realm", `{"users": {"secret": "a/b"}, "realm": "a\\b"}`, "the realm"),

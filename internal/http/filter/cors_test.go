@@ -9,7 +9,7 @@ var corsCases = []filterCase{
 		name: "some origins",
 		settings: `{"origins": ["https://a.example", "https://*.b.example:8443", "null"], "methods": "GET, PUT",
 			"headers": "X-Token", "expose": "X-Total", "credentials": true, "max_age": 5}`,
-		requests: []visit{
+		requests: []requestCase{
 			{
 				request: "GET http://shop.example/ | Origin: https://a.example", next: same,
 				backend: "200 | Access-Control-Allow-Origin: * | X-Own: endpoint",
@@ -41,7 +41,7 @@ var corsCases = []filterCase{
 			refusedOrigin("https://evil.example/x.b.example:8443"),
 		},
 	},
-	{name: "all origins", settings: `{"origins": ["*"], "max_age": 1728000}`, requests: []visit{
+	{name: "all origins", settings: `{"origins": ["*"], "max_age": 1728000}`, requests: []requestCase{
 		{
 			request: "GET http://shop.example/ | Origin: https://a.example", next: same,
 			response: "200 | Access-Control-Allow-Origin: * | Access-Control-Max-Age: 1728000",
@@ -56,7 +56,7 @@ var corsCases = []filterCase{
 				" | Access-Control-Max-Age: 1728000",
 		},
 	}},
-	{name: "no origin", settings: `{"max_age": 5}`, requests: []visit{
+	{name: "no origin", settings: `{"max_age": 5}`, requests: []requestCase{
 		{request: "OPTIONS http://shop.example/ | Origin: null", next: same, response: "200 | Vary: Origin"},
 	}},
 	rejected("a line break", `{"origins": ["*"], "methods": "GET\r\nX: y"}`, "Access-Control-Allow-Methods: "),
@@ -69,7 +69,7 @@ func allowed(origin string) string {
 }
 
 // refusedOrigin returns a preflight of an origin that the first case does not allow. The backend gets it.
-func refusedOrigin(origin string) visit {
-	return visit{request: "OPTIONS http://shop.example/ | Origin: " + origin, next: same,
+func refusedOrigin(origin string) requestCase {
+	return requestCase{request: "OPTIONS http://shop.example/ | Origin: " + origin, next: same,
 		response: "200 | Vary: Origin"}
 }

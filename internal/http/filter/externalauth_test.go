@@ -14,7 +14,7 @@ var externalAuthCases = []filterCase{
 		name: "fields for the backend",
 		settings: `{"url": "https://auth.example/check?u=$escaped_request_uri",
 			"response_headers": ["X-User", "x-groups", "Authorization"]}`,
-		requests: []visit{
+		requests: []requestCase{
 			{
 				request: "POST http://shop.example/some?x=1 | X-User: mallory | x_user: mallory | X-GROUPS: admins" +
 					" | X-Users: kept | Authorization: Basic x",
@@ -31,7 +31,7 @@ var externalAuthCases = []filterCase{
 			},
 		},
 	},
-	{name: "refusals", settings: `{"url": "http://auth.example"}`, requests: []visit{
+	{name: "refusals", settings: `{"url": "http://auth.example"}`, requests: []requestCase{
 		refusedBy("401 | WWW-Authenticate: Bearer | WWW-Authenticate: Basic | Location: /login | Set-Cookie: c=1",
 			"401 | WWW-Authenticate: Bearer | WWW-Authenticate: Basic"),
 		refusedBy("403 | WWW-Authenticate: Bearer | Set-Cookie: c=1", "403"),
@@ -48,7 +48,7 @@ var externalAuthCases = []filterCase{
 	{
 		name: "a sign-in page", settings: `{"url": "http://auth.example",
 			"sign_in": "https://$host/login?x=$arg_a&rd=$pass_access_scheme://$http_host$escaped_request_uri"}`,
-		requests: []visit{
+		requests: []requestCase{
 			{
 				request: "GET https://shop.example/a%20b?a=1%0d&b",
 				service: "401 | WWW-Authenticate: Bearer | Set-Cookie: c=1", asked: asked,
@@ -58,23 +58,26 @@ var externalAuthCases = []filterCase{
 			refusedBy("403", "403"), refusedBy("503", "500"),
 		},
 	},
-	{name: "all responses", settings: `{"url": "http://auth.example", "always_set_cookie": true}`, requests: []visit{
-		refusedBy("401 | Set-Cookie: c=1", "401 | Set-Cookie: c=1"),
-		refusedBy("403 | Set-Cookie: c=1", "403 | Set-Cookie: c=1"),
-		refusedBy("500 | Set-Cookie: c=1", "500"),
-		{
-			request: "GET http://shop.example/", service: "200 | Set-Cookie: c=1", asked: asked, next: same,
-			backend: "404", response: "404 | Set-Cookie: c=1",
+	{
+		name: "all responses", settings: `{"url": "http://auth.example", "always_set_cookie": true}`,
+		requests: []requestCase{
+			refusedBy("401 | Set-Cookie: c=1", "401 | Set-Cookie: c=1"),
+			refusedBy("403 | Set-Cookie: c=1", "403 | Set-Cookie: c=1"),
+			refusedBy("500 | Set-Cookie: c=1", "500"),
+			{
+				request: "GET http://shop.example/", service: "200 | Set-Cookie: c=1", asked: asked, next: same,
+				backend: "404", response: "404 | Set-Cookie: c=1",
+			},
+			{
+				request: "GET http://shop.example/", service: "200 | Set-Cookie: c=1", asked: asked, next: same,
+				fails: 502, response: "502 | Set-Cookie: c=1",
+			},
 		},
-		{
-			request: "GET http://shop.example/", service: "200 | Set-Cookie: c=1", asked: asked, next: same, fails: 502,
-			response: "502 | Set-Cookie: c=1",
-		},
-	}},
+	},
 	{
 		name: "the host of the client", settings: `{"url": "http://$host/check"}`,
 		route: at("*.shop.example", "prefix", "/"),
-		requests: []visit{
+		requests: []requestCase{
 			{
 				request: "GET http://a.shop.example:8080/", service: "200", asked: "GET http://a.shop.example:80/check",
 				next: same, response: "200",
@@ -88,26 +91,29 @@ var externalAuthCases = []filterCase{
 	{
 		// The host of the URL is the host of the Ingress, and not the alias that the client has chosen.
 		name: "an alias", settings: `{"url": "http://$host/check"}`, route: at("shop.example", "prefix", "/"),
-		requests: []visit{{
+		requests: []requestCase{{
 			request: "GET http://evil.example/", service: "200", asked: "GET http://shop.example:80/check", next: same,
 			response: "200",
 		}},
 	},
 	{
 		name: "the host of any client", settings: `{"url": "http://$http_host/"}`, route: at("", "prefix", "/"),
-		requests: []visit{gets("GET http://evil.example/", "503")},
+		requests: []requestCase{gets("GET http://evil.example/", "503")},
 	},
 	// The request has no backend, so the host of the URL is empty.
-	{name: "no host", settings: `{"url": "http://$service_name/"}`, requests: []visit{
+	{name: "no host", settings: `{"url": "http://$service_name/"}`, requests: []requestCase{
 		gets("GET http://shop.example/", "500"),
 	}},
-	{name: "any host", settings: `{"url": "http://auth.example/"}`, route: at("", "prefix", "/"), requests: []visit{
-		{request: "GET http://evil.example/", service: "200", asked: asked, next: same, response: "200"},
-	}},
+	{
+		name: "any host", settings: `{"url": "http://auth.example/"}`, route: at("", "prefix", "/"),
+		requests: []requestCase{
+			{request: "GET http://evil.example/", service: "200", asked: asked, next: same, response: "200"},
+		},
+	},
 	{
 		name: "cached", settings: `{"url": "http://auth.example", "response_headers": ["X-User"],
 			"cache_key": "$http_x_key", "cache_for": [{"statuses": [200, 401], "for": 60000000000}]}`,
-		requests: []visit{
+		requests: []requestCase{
 			keyed("a", "200 | X-User: alice", asked, "alice"), keyed("a", down, "", "alice"),
 			keyed("b", "200", asked, ""),
 			{
@@ -143,19 +149,21 @@ var externalAuthCases = []filterCase{
 }
 
 // refusedBy returns a request with the response of the service and the response to the client.
-func refusedBy(service, response string) visit {
-	return visit{request: "GET http://shop.example/", service: service, asked: asked, response: response}
+func refusedBy(service, response string) requestCase {
+	return requestCase{request: "GET http://shop.example/", service: service, asked: asked, response: response}
 }
 
 // keyed returns a request with a cache key. The backend gets the field X-User, unless user is empty.
-func keyed(key, service, asked, user string) visit {
-	v := visit{request: "GET http://shop.example/ | X-Key: " + key, service: service, asked: asked, response: "200"}
-	v.next = v.request
-	if user != "" {
-		v.next += " | X-User: " + user
+func keyed(key, service, asked, user string) requestCase {
+	r := requestCase{
+		request: "GET http://shop.example/ | X-Key: " + key, service: service, asked: asked, response: "200",
 	}
-	v.request += " | X-User: mallory"
-	return v
+	r.next = r.request
+	if user != "" {
+		r.next += " | X-User: " + user
+	}
+	r.request += " | X-User: mallory"
+	return r
 }
 
 // TestExternalAuthRequest checks the header fields and the host of the request that the service gets.
@@ -195,14 +203,14 @@ func TestExternalAuthRequest(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.answer = "200"
+			env := newEnvironment(t)
+			env.answer = "200"
 			x, _ := exchangetest.New(t, c.request)
-			f := b.newFilter(t, "k8singress_external_auth", c.settings)
+			f := env.newFilter(t, "k8singress_external_auth", c.settings)
 			if responded, err := f.Apply(x); responded || err != nil {
 				t.Fatal(responded, err)
 			}
-			call := b.calls[0]
+			call := env.calls[0]
 			if fields := exchangetest.Text(call.Fields); fields != c.fields {
 				t.Errorf("the service gets the fields\n%s, want\n%s", fields, c.fields)
 			}
@@ -238,23 +246,23 @@ func TestExternalAuthCacheKey(t *testing.T) {
 		"another boundary":  {"", root, func(r *exchange.Route) { r.Path, r.Type = "", "prefix/" }, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.answer = "200"
+			env := newEnvironment(t)
+			env.answer = "200"
 			send := func(settings, request string, change func(r *exchange.Route)) {
 				x, _ := exchangetest.New(t, request)
 				x.Route = at("shop.example", "prefix", "/")
 				if change != nil {
 					change(x.Route)
 				}
-				f := b.newFilter(t, "k8singress_external_auth", settings)
+				f := env.newFilter(t, "k8singress_external_auth", settings)
 				if responded, err := f.Apply(x); responded || err != nil {
 					t.Error(responded, err)
 				}
 			}
 			send(settings+"}", root, nil)
 			send(settings+c.more+"}", c.request, c.change)
-			if len(b.calls) != c.calls {
-				t.Errorf("the service is asked %d times, want %d", len(b.calls), c.calls)
+			if len(env.calls) != c.calls {
+				t.Errorf("the service is asked %d times, want %d", len(env.calls), c.calls)
 			}
 		})
 	}
@@ -262,11 +270,11 @@ func TestExternalAuthCacheKey(t *testing.T) {
 
 // TestExternalAuthTrailers checks that a client cannot forge a header field of the service with a trailer field.
 func TestExternalAuthTrailers(t *testing.T) {
-	b := newBench(t)
-	b.answer = "200"
+	env := newEnvironment(t)
+	env.answer = "200"
 	x, _ := exchangetest.New(t, "POST http://shop.example/")
 	x.Trailers = func() message.Fields { return exchangetest.Fields("X-User: mallory | x_user: mallory | X-Sum: 1") }
-	f := b.newFilter(t, "k8singress_external_auth", `{"url": "http://auth.example", "response_headers": ["X-User"]}`)
+	f := env.newFilter(t, "k8singress_external_auth", `{"url": "http://auth.example", "response_headers": ["X-User"]}`)
 	if responded, err := f.Apply(x); responded || err != nil {
 		t.Fatal(responded, err)
 	}

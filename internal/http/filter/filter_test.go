@@ -47,10 +47,10 @@ func TestFilters(t *testing.T) {
 
 // TestUnknownSettings checks that each filter rejects settings that it does not know, and JSON that is not an object.
 func TestUnknownSettings(t *testing.T) {
-	b := newBench(t)
+	env := newEnvironment(t)
 	for _, name := range filter.Names() {
 		for _, settings := range []string{`{"handler": "` + name + `", "no_such_setting": 1}`, `[]`, `{`} {
-			if _, ok, err := filter.New(name, []byte(settings), b.shared); !ok || err == nil {
+			if _, ok, err := filter.New(name, []byte(settings), env.shared); !ok || err == nil {
 				t.Errorf("%s %s: %t, %v", name, settings, ok, err)
 			}
 		}

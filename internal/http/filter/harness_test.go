@@ -30,14 +30,14 @@ type filterCase struct {
 	settings string
 	// route is the route of the requests. Nil is the path "/" of the requested host.
 	route    *exchange.Route
-	requests []visit
+	requests []requestCase
 	// invalid is part of the error with which New rejects the settings. There are no requests then.
 	invalid string
 }
 
-// visit is one request with its expected outcome. Heads of requests and responses are written as in exchangetest.
-type visit struct {
-	// after is the time between the visit before and this one.
+// requestCase is one request with its expected outcome. Heads of requests and responses are written as in exchangetest.
+type requestCase struct {
+	// after is the time between the previous request and this request.
 	after time.Duration
 	// client is the address of the client. Empty is exchangetest.Client, and unixSocket is a client without an address.
 	client string
@@ -61,9 +61,13 @@ type visit struct {
 
 // passes returns a request that the filter does not change. gets returns a request that does not reach the next
 // handler.
-func passes(request string) visit { return visit{request: request, next: same, response: "200"} }
+func passes(request string) requestCase {
+	return requestCase{request: request, next: same, response: "200"}
+}
 
-func gets(request, response string) visit { return visit{request: request, response: response} }
+func gets(request, response string) requestCase {
+	return requestCase{request: request, response: response}
+}
 
 // rejected returns a case with settings that are not valid.
 func rejected(name, settings, invalid string) filterCase {
@@ -73,7 +77,7 @@ func rejected(name, settings, invalid string) filterCase {
 const (
 	same       = "same"
 	unixSocket = "unix"
-	// These are values of visit.service.
+	// These are values of requestCase.service.
 	busy = "busy"
 	down = "down"
 )
@@ -90,49 +94,49 @@ func at(host, kind, path string) *exchange.Route {
 	return r
 }
 
-// bench has the resources that filters share, and a service that all external requests reach.
-type bench struct {
+// environment has the resources that filters share, and a service that all external requests reach.
+type environment struct {
 	shared  *filter.Shared
 	mirrors *mirror.Sender
-	// answer is the response of the service, as in visit. calls are the requests that it got.
+	// answer is the response of the service, as in requestCase. calls are the requests that it got.
 	answer string
 	calls  []*callout.Call
 }
 
-// newBench returns a bench with the Secret shop/users, in which alice has the password "one".
-func newBench(t testing.TB) *bench {
-	b := &bench{}
+// newEnvironment returns an environment with the Secret shop/users, in which alice has the password "one".
+func newEnvironment(t testing.TB) *environment {
+	env := &environment{}
 	call := func(_ *message.Request, call *callout.Call) (callout.Response, error) {
 		// The fields are cloned because filters use a call again.
 		kept := *call
 		kept.Fields = append(message.Fields(nil), call.Fields...)
-		b.calls = append(b.calls, &kept)
-		switch b.answer {
+		env.calls = append(env.calls, &kept)
+		switch env.answer {
 		case busy:
 			return callout.Response{}, callout.ErrBusy
 		case down:
 			return callout.Response{}, errors.New("the connection was refused")
 		}
-		response := exchangetest.Response(t, b.answer)
+		response := exchangetest.Response(t, env.answer)
 		return call.NewResponse(response.Status, response.Fields), nil
 	}
-	b.mirrors = mirror.NewSender(call, zap.NewNop())
-	t.Cleanup(b.mirrors.Close)
-	b.shared = filter.NewShared(call, b.mirrors)
+	env.mirrors = mirror.NewSender(call, zap.NewNop())
+	t.Cleanup(env.mirrors.Close)
+	env.shared = filter.NewShared(call, env.mirrors)
 	users := ir.Users{Secret: ir.Name{Namespace: "shop", Name: "users"}}
 	missing := ir.Users{Secret: ir.Name{Namespace: "shop", Name: "missing"}}
-	b.shared.Users.Update(&document.Delta{Hosts: map[string]*document.Host{"": {Routes: []*document.Route{
+	env.shared.Users.Update(&document.Delta{Hosts: map[string]*document.Host{"": {Routes: []*document.Route{
 		{Destination: document.Destination{Users: []ir.Users{users, missing}}},
 	}}}})
-	b.shared.Users.SetSecret(users.Secret, map[string][]byte{"auth": []byte("alice:{PLAIN}one\n")}, true)
-	b.shared.Users.SetSecret(missing.Secret, nil, false)
-	return b
+	env.shared.Users.SetSecret(users.Secret, map[string][]byte{"auth": []byte("alice:{PLAIN}one\n")}, true)
+	env.shared.Users.SetSecret(missing.Secret, nil, false)
+	return env
 }
 
 // newFilter creates a filter from its JSON.
-func (b *bench) newFilter(t testing.TB, handler, settings string) filter.Filter {
+func (env *environment) newFilter(t testing.TB, handler, settings string) filter.Filter {
 	t.Helper()
-	f, ok, err := filter.New(handler, []byte(settings), b.shared)
+	f, ok, err := filter.New(handler, []byte(settings), env.shared)
 	if err != nil || !ok {
 		t.Fatalf("%s %s: %t, %v", handler, settings, ok, err)
 	}
@@ -142,109 +146,109 @@ func (b *bench) newFilter(t testing.TB, handler, settings string) filter.Filter 
 // run creates the filter with the given handler name, and sends the requests of c to it. The clock is fake.
 func (c *filterCase) run(t *testing.T, handler string) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+		env := newEnvironment(t)
 		if c.invalid != "" {
-			_, ok, err := filter.New(handler, []byte(c.settings), b.shared)
+			_, ok, err := filter.New(handler, []byte(c.settings), env.shared)
 			if !ok || err == nil || !strings.Contains(err.Error(), c.invalid) {
 				t.Errorf("%s: the error is %v, want %q", c.settings, err, c.invalid)
 			}
 			return
 		}
-		f := b.newFilter(t, handler, c.settings)
+		f := env.newFilter(t, handler, c.settings)
 		for i := range c.requests {
-			v := &c.requests[i]
-			if v.after > 0 {
-				<-time.After(v.after)
+			r := &c.requests[i]
+			if r.after > 0 {
+				<-time.After(r.after)
 			}
-			v.check(t, b, f, c.route)
+			r.check(t, env, f, c.route)
 		}
 	})
 }
 
 // check sends the request to the filter, and compares the outcome.
-func (v *visit) check(t *testing.T, b *bench, f filter.Filter, route *exchange.Route) {
+func (r *requestCase) check(t *testing.T, env *environment, f filter.Filter, route *exchange.Route) {
 	t.Helper()
-	x, response := v.exchange(t, route)
-	b.answer, b.calls = v.service, nil
-	next := v.serve(t, x, f)
-	if v.open {
+	x, response := r.exchange(t, route)
+	env.answer, env.calls = r.service, nil
+	next := r.serve(t, x, f)
+	if r.open {
 		t.Cleanup(x.Close)
 	} else {
 		x.Close()
 	}
 	// Mirrors are asked in other goroutines.
 	synctest.Wait()
-	want := v.next
+	want := r.next
 	if want == same {
-		want = v.request
+		want = r.request
 	}
-	if got := response.String(); got != v.response || next != want {
+	if got := response.String(); got != r.response || next != want {
 		t.Errorf("%s %s\nthe next handler gets %q\n                 want %q\nthe client gets %q\n           want %q",
-			v.client, v.request, next, want, got, v.response)
+			r.client, r.request, next, want, got, r.response)
 	}
 	var asked []string
-	for _, call := range b.calls {
+	for _, call := range env.calls {
 		asked = append(asked, lineOf(call))
 	}
-	if got := strings.Join(asked, ", "); got != v.asked {
-		t.Errorf("%s %s\nthe service gets %q\n            want %q", v.client, v.request, got, v.asked)
+	if got := strings.Join(asked, ", "); got != r.asked {
+		t.Errorf("%s %s\nthe service gets %q\n            want %q", r.client, r.request, got, r.asked)
 	}
 }
 
-func (v *visit) exchange(t *testing.T, route *exchange.Route) (*exchange.Exchange, *exchangetest.Recorder) {
+func (r *requestCase) exchange(t *testing.T, route *exchange.Route) (*exchange.Exchange, *exchangetest.Recorder) {
 	t.Helper()
-	x, response := exchangetest.New(t, v.request)
+	x, response := exchangetest.New(t, r.request)
 	if route != nil {
 		x.Route = route
 	}
-	switch v.client {
+	switch r.client {
 	case "":
 	case unixSocket:
 		exchangetest.SetClient(x, netip.Addr{})
 	default:
-		exchangetest.SetClient(x, netip.MustParseAddr(v.client))
+		exchangetest.SetClient(x, netip.MustParseAddr(r.client))
 	}
-	if v.body != "" {
-		exchangetest.SetBody(x, v.body)
+	if r.body != "" {
+		exchangetest.SetBody(x, r.body)
 	}
 	return x, response
 }
 
 // serve applies the filter as a handler chain does, and returns the head of the request that the next handler gets. If
 // the filter or the next handler fails, the client gets the status of the error.
-func (v *visit) serve(t *testing.T, x *exchange.Exchange, f filter.Filter) (next string) {
+func (r *requestCase) serve(t *testing.T, x *exchange.Exchange, f filter.Filter) (next string) {
 	t.Helper()
 	responded, err := f.Apply(x)
 	if responded && err != nil {
-		t.Errorf("%s: the filter has responded, and failed with %v", v.request, err)
+		t.Errorf("%s: the filter has responded, and failed with %v", r.request, err)
 	}
 	if !responded && err == nil {
 		next = exchangetest.Head(x)
-		err = v.respond(t, x)
+		err = r.respond(t, x)
 	}
 	var failure *exchange.Failure
 	if errors.As(err, &failure) {
 		err = x.Writer.Head(x.Refusal(failure.Status))
 	}
 	if err != nil {
-		t.Errorf("%s: %v", v.request, err)
+		t.Errorf("%s: %v", r.request, err)
 	}
 	return next
 }
 
 // respond is the next handler. It reads the body of the request, and responds without a body.
-func (v *visit) respond(t *testing.T, x *exchange.Exchange) error {
+func (r *requestCase) respond(t *testing.T, x *exchange.Exchange) error {
 	t.Helper()
 	if x.Body != nil {
-		if body, err := io.ReadAll(x.Body); err != nil || string(body) != v.body {
-			t.Errorf("%s: the next handler reads %q, %v", v.request, body, err)
+		if body, err := io.ReadAll(x.Body); err != nil || string(body) != r.body {
+			t.Errorf("%s: the next handler reads %q, %v", r.request, body, err)
 		}
 	}
 	switch {
-	case v.fails != 0:
-		return exchange.Fail(v.fails, nil)
-	case v.backend != "":
-		return x.Head(exchangetest.Response(t, v.backend))
+	case r.fails != 0:
+		return exchange.Fail(r.fails, nil)
+	case r.backend != "":
+		return x.Head(exchangetest.Response(t, r.backend))
 	}
 	return x.Head(&message.Response{Status: http.StatusOK})
 }

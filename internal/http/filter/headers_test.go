@@ -7,7 +7,7 @@ const (
 )
 
 var requestHeadersCases = []filterCase{
-	{name: "set, add and remove", settings: headerChanges, requests: []visit{
+	{name: "set, add and remove", settings: headerChanges, requests: []requestCase{
 		{
 			request:  "GET http://shop.example/ | X-MINE: a | X-Own: b | Cookie: c | X-Mine: d | x-more: 0 | X-OWN: e",
 			next:     "GET http://shop.example/ | x-own: {env.HOME} $host | x-more: 0 | X-More: 1 | X-More: 2",
@@ -19,7 +19,7 @@ var requestHeadersCases = []filterCase{
 			response: "200",
 		},
 	}},
-	{name: "nothing", settings: `{}`, requests: []visit{
+	{name: "nothing", settings: `{}`, requests: []requestCase{
 		passes("GET http://shop.example/ | X-Mine: a"),
 	}},
 	rejected("a name with a space", `{"remove": ["X Mine"]}`, badHeader),
@@ -28,7 +28,7 @@ var requestHeadersCases = []filterCase{
 }
 
 var responseHeadersCases = []filterCase{
-	{name: "set, add and remove", settings: headerChanges, requests: []visit{
+	{name: "set, add and remove", settings: headerChanges, requests: []requestCase{
 		{
 			request: "GET http://shop.example/ | X-Mine: a", next: same,
 			backend:  "404 | X-Mine: a | X-Own: endpoint | X-Kept: yes",
@@ -44,14 +44,14 @@ var responseHeadersCases = []filterCase{
 const notAStatus = "is not between 200 and 599"
 
 var directResponseCases = []filterCase{
-	{name: "a path that is closed", settings: `{"status_code": 503}`, requests: []visit{
+	{name: "a path that is closed", settings: `{"status_code": 503}`, requests: []requestCase{
 		gets("GET http://shop.example/", "503"),
 		{request: "POST https://shop.example/x?y", body: "body", response: "503"},
 	}},
-	{name: "the last status", settings: `{"status_code": 599}`, requests: []visit{
+	{name: "the last status", settings: `{"status_code": 599}`, requests: []requestCase{
 		gets("GET http://shop.example/", "599"),
 	}},
-	{name: "the first status", settings: `{"status_code": 200}`, requests: []visit{
+	{name: "the first status", settings: `{"status_code": 200}`, requests: []requestCase{
 		gets("GET http://shop.example/", "200"),
 	}},
 	rejected("no status", `{}`, notAStatus),

@@ -15,31 +15,34 @@ import (
 )
 
 var mirrorCases = []filterCase{
-	{name: "the target of the client", settings: `{"url": "http://mirror.example$request_uri"}`, requests: []visit{
-		mirrored("POST http://shop.example/a%20b?c=d", "hello", "POST http://mirror.example:80/a%20b?c=d"),
-		mirrored("GET https://shop.example/", "", "GET http://mirror.example:80/"),
-	}},
-	{name: "a fixed target", settings: `{"url": "https://mirror.example:8443/fixed"}`, requests: []visit{
+	{
+		name: "the target of the client", settings: `{"url": "http://mirror.example$request_uri"}`,
+		requests: []requestCase{
+			mirrored("POST http://shop.example/a%20b?c=d", "hello", "POST http://mirror.example:80/a%20b?c=d"),
+			mirrored("GET https://shop.example/", "", "GET http://mirror.example:80/"),
+		},
+	},
+	{name: "a fixed target", settings: `{"url": "https://mirror.example:8443/fixed"}`, requests: []requestCase{
 		mirrored("GET http://shop.example/a", "", "GET https://mirror.example:8443/fixed"),
 		mirrored("GET http://shop.example/a?c=d", "", "GET https://mirror.example:8443/fixed?c=d"),
 	}},
-	{name: "a fixed query", settings: `{"url": "http://mirror.example/?a=b"}`, requests: []visit{
+	{name: "a fixed query", settings: `{"url": "http://mirror.example/?a=b"}`, requests: []requestCase{
 		mirrored("GET http://shop.example/?c=d", "", "GET http://mirror.example:80/?a=b&c=d"),
 	}},
 	{
 		name: "the host of the client", settings: `{"url": "http://$host/"}`,
 		route: at("*.shop.example", "prefix", "/"),
-		requests: []visit{
+		requests: []requestCase{
 			mirrored("GET http://a.shop.example/", "", "GET http://a.shop.example:80/"),
 			// The client has chosen this host, for which the Ingress has an alias.
 			mirrored("GET http://evil.example/", "", ""), mirrored("GET http://shop.example/", "", ""),
 		},
 	},
-	{name: "any host", settings: `{"url": "http://mirror.example", "host": "$http_x_host"}`, requests: []visit{
+	{name: "any host", settings: `{"url": "http://mirror.example", "host": "$http_x_host"}`, requests: []requestCase{
 		mirrored("GET http://shop.example/ | X-Host: a.example", "", "GET http://mirror.example:80/"),
 		mirrored("GET http://shop.example/", "", ""), mirrored("GET http://shop.example/ | X-Host: a b", "", ""),
 	}},
-	{name: "mirrors that fail", settings: `{"url": "http://mirror.example"}`, requests: []visit{
+	{name: "mirrors that fail", settings: `{"url": "http://mirror.example"}`, requests: []requestCase{
 		mirroredTo(down), mirroredTo(busy), mirroredTo("500"),
 	}},
 	rejected("not a URL", `{"url": "mirror"}`, "the value is not a URL"),
@@ -47,15 +50,15 @@ var mirrorCases = []filterCase{
 }
 
 // mirrored returns a request with the request that the mirror gets.
-func mirrored(request, body, asked string) visit {
-	return visit{request: request, body: body, next: same, response: "200", service: "200", asked: asked}
+func mirrored(request, body, asked string) requestCase {
+	return requestCase{request: request, body: body, next: same, response: "200", service: "200", asked: asked}
 }
 
 // mirroredTo returns a request with the response of the mirror.
-func mirroredTo(service string) visit {
-	v := mirrored("GET http://shop.example/", "", "GET http://mirror.example:80/")
-	v.service = service
-	return v
+func mirroredTo(service string) requestCase {
+	r := mirrored("GET http://shop.example/", "", "GET http://mirror.example:80/")
+	r.service = service
+	return r
 }
 
 // TestMirroredRequest checks the header fields, the host and the body of the request that a mirror gets.
@@ -91,21 +94,21 @@ func TestMirroredRequest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t)
-				b.answer = "200"
-				v := &visit{request: c.request, body: c.body}
-				x, _ := v.exchange(t, nil)
+				env := newEnvironment(t)
+				env.answer = "200"
+				r := &requestCase{request: c.request, body: c.body}
+				x, _ := r.exchange(t, nil)
 				x.Names = c.names
 				if c.headers != nil {
 					x.Headers, _ = exchange.NewHeaders(c.headers, false)
 				}
-				v.serve(t, x, b.newFilter(t, "k8singress_mirror", c.settings))
+				r.serve(t, x, env.newFilter(t, "k8singress_mirror", c.settings))
 				x.Close()
 				synctest.Wait()
-				if len(b.calls) != 1 {
-					t.Fatalf("the mirror gets %d requests", len(b.calls))
+				if len(env.calls) != 1 {
+					t.Fatalf("the mirror gets %d requests", len(env.calls))
 				}
-				call := b.calls[0]
+				call := env.calls[0]
 				if fields := exchangetest.Text(call.Fields); fields != c.fields {
 					t.Errorf("the mirror gets the fields\n%s, want\n%s", fields, c.fields)
 				}
@@ -123,24 +126,25 @@ func TestMirrorDrops(t *testing.T) {
 	for reason, request := range map[mirror.Reason]string{
 		mirror.URL: "POST http://evil.example/", mirror.Body: "POST http://a.shop.example/",
 	} {
-		b := newBench(t)
-		x, _ := (&visit{request: request, body: "hello"}).exchange(t, at("*.shop.example", "prefix", "/"))
-		f := b.newFilter(t, "k8singress_mirror", `{"url": "http://$host/"}`)
+		env := newEnvironment(t)
+		x, _ := (&requestCase{request: request, body: "hello"}).exchange(t, at("*.shop.example", "prefix", "/"))
+		f := env.newFilter(t, "k8singress_mirror", `{"url": "http://$host/"}`)
 		if responded, err := f.Apply(x); responded || err != nil {
 			t.Fatal(responded, err)
 		}
 		x.Close()
-		if dropped := b.dropped(t); len(b.calls) != 0 || !maps.Equal(dropped, map[mirror.Reason]float64{reason: 1}) {
-			t.Errorf("%s: the mirror gets %d requests, and dropped are %v", request, len(b.calls), dropped)
+		dropped := env.dropped(t)
+		if len(env.calls) != 0 || !maps.Equal(dropped, map[mirror.Reason]float64{reason: 1}) {
+			t.Errorf("%s: the mirror gets %d requests, and dropped are %v", request, len(env.calls), dropped)
 		}
 	}
 }
 
 // dropped returns the number of copies that were dropped for each reason, without zeros.
-func (b *bench) dropped(t *testing.T) map[mirror.Reason]float64 {
+func (env *environment) dropped(t *testing.T) map[mirror.Reason]float64 {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(b.mirrors.Collectors()...)
+	registry.MustRegister(env.mirrors.Collectors()...)
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)

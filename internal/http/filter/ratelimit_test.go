@@ -15,7 +15,7 @@ const statuses = `"status_code": 429, "connections_status_code": 509}`
 var rateLimitCases = []filterCase{
 	{
 		name: "per minute", settings: `{"zone": "shop/web", "requests_per_minute": 1, "burst": 2, ` + statuses,
-		requests: []visit{
+		requests: []requestCase{
 			taken("192.0.2.1"), taken("192.0.2.1"), taken("192.0.2.1"), tooMany("192.0.2.1"), tooMany("192.0.2.1"),
 			taken("192.0.2.2"), taken("2001:db8::1"), taken("2001:db8::1"), taken("2001:db8::1"),
 			tooMany("2001:db8::1"), taken("2001:db8::2"),
@@ -27,19 +27,19 @@ var rateLimitCases = []filterCase{
 	},
 	{
 		name: "per second", settings: `{"zone": "shop/web", "requests_per_second": 1, "burst": 1, ` + statuses,
-		requests: []visit{
+		requests: []requestCase{
 			taken("192.0.2.1"), taken("192.0.2.1"), tooMany("192.0.2.1"), later(time.Second, taken("192.0.2.1")),
 			tooMany("192.0.2.1"),
 		},
 	},
 	{
 		name: "no burst", settings: `{"zone": "shop/web", "requests_per_minute": 1, ` + statuses,
-		requests: []visit{taken("192.0.2.1"), tooMany("192.0.2.1")},
+		requests: []requestCase{taken("192.0.2.1"), tooMany("192.0.2.1")},
 	},
 	{
 		name: "networks without limits", settings: `{"zone": "shop/web", "requests_per_minute": 1, "connections": 1,
 			"exempt": ["198.51.100.0/24"], ` + statuses,
-		requests: []visit{
+		requests: []requestCase{
 			taken("198.51.100.1"), taken("198.51.100.1"), taken("::ffff:198.51.100.1"), taken("192.0.2.1"),
 			tooMany("192.0.2.1"),
 		},
@@ -47,7 +47,7 @@ var rateLimitCases = []filterCase{
 	{
 		name: "another key", settings: `{"zone": "shop/web", "requests_per_minute": 1,
 			"key": "$http_x_api_key", ` + statuses,
-		requests: []visit{
+		requests: []requestCase{
 			passes("GET http://shop.example/ | X-API-Key: a"),
 			passes("GET http://shop.example/ | X-API-Key: b"),
 			{client: "192.0.2.9", request: "GET http://shop.example/ | X-API-Key: a", response: "429"},
@@ -57,7 +57,7 @@ var rateLimitCases = []filterCase{
 	},
 	{
 		name: "connections", settings: `{"zone": "shop/web", "connections": 2, ` + statuses,
-		requests: []visit{
+		requests: []requestCase{
 			taken("192.0.2.1"), taken("192.0.2.1"), taken("192.0.2.1"), stays("192.0.2.1"), taken("192.0.2.1"),
 			stays("192.0.2.1"),
 			{client: "192.0.2.1", request: "GET http://shop.example/", response: "509"},
@@ -67,14 +67,14 @@ var rateLimitCases = []filterCase{
 	{
 		name: "connections and requests", settings: `{"zone": "shop/web", "requests_per_minute": 1, "burst": 1,
 			"connections": 1, ` + statuses,
-		requests: []visit{
+		requests: []requestCase{
 			stays("192.0.2.1"),
 			{client: "192.0.2.1", request: "GET http://shop.example/", response: "509"},
 			// As in nginx, the rate is checked first.
 			tooMany("192.0.2.1"),
 		},
 	},
-	{name: "no limit", settings: `{"zone": "shop/web", "burst": 5, ` + statuses, requests: []visit{
+	{name: "no limit", settings: `{"zone": "shop/web", "burst": 5, ` + statuses, requests: []requestCase{
 		taken("192.0.2.1"), taken("192.0.2.1"),
 	}},
 	rejected("no zone", `{"requests_per_minute": 1}`, "the rate limit has no zone"),
@@ -82,30 +82,30 @@ var rateLimitCases = []filterCase{
 	rejected("an unknown variable", `{"zone": "a", "key": "$nosuch"}`, "nosuch"),
 }
 
-func taken(client string) visit {
-	return visit{client: client, request: "GET http://shop.example/", next: same, response: "200"}
+func taken(client string) requestCase {
+	return requestCase{client: client, request: "GET http://shop.example/", next: same, response: "200"}
 }
 
-func tooMany(client string) visit {
-	return visit{client: client, request: "GET http://shop.example/", response: "429"}
+func tooMany(client string) requestCase {
+	return requestCase{client: client, request: "GET http://shop.example/", response: "429"}
 }
 
 // later returns a request that is sent some time after the request before.
-func later(after time.Duration, v visit) visit {
-	v.after = after
-	return v
+func later(after time.Duration, r requestCase) requestCase {
+	r.after = after
+	return r
 }
 
 // stays returns a request that does not end.
-func stays(client string) visit {
-	v := taken(client)
-	v.open = true
-	return v
+func stays(client string) requestCase {
+	r := taken(client)
+	r.open = true
+	return r
 }
 
 // TestRateLimitErrorPages checks that a request over the limit may get an error page instead of an empty response.
 func TestRateLimitErrorPages(t *testing.T) {
-	f := newBench(t).newFilter(t, "k8singress_rate_limit",
+	f := newEnvironment(t).newFilter(t, "k8singress_rate_limit",
 		`{"zone": "shop/web", "requests_per_minute": 1, "status_code": 503}`)
 	for _, want := range []error{nil, exchange.ErrRejected} {
 		x, response := exchangetest.New(t, "GET http://shop.example/")
@@ -118,13 +118,13 @@ func TestRateLimitErrorPages(t *testing.T) {
 
 // TestRateLimitZones checks that the filters of a zone share its counters, and that other zones have their own.
 func TestRateLimitZones(t *testing.T) {
-	b := newBench(t)
+	env := newEnvironment(t)
 	newLimit := func(zone string) func() int {
-		f := b.newFilter(t, "k8singress_rate_limit",
+		f := env.newFilter(t, "k8singress_rate_limit",
 			`{"zone": "`+zone+`", "requests_per_minute": 1, "status_code": 429}`)
 		return func() int {
-			x, response := (&visit{request: "GET http://shop.example/"}).exchange(t, nil)
-			(&visit{}).serve(t, x, f)
+			x, response := (&requestCase{request: "GET http://shop.example/"}).exchange(t, nil)
+			(&requestCase{}).serve(t, x, f)
 			return response.Response.Status
 		}
 	}

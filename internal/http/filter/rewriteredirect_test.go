@@ -4,7 +4,7 @@ var rewriteRedirectCases = []filterCase{
 	{
 		name: "groups", settings: `{"target": "https://new.example/$1"}`,
 		route: at("shop.example", "regex", "/old/(.*)"),
-		requests: []visit{
+		requests: []requestCase{
 			leading("http://shop.example/old/a/b?x=1", "https://new.example/a/b?x=1"),
 			leading("http://shop.example/OLD/a%20%C3%A9%2fb", "https://new.example/a%20%C3%A9/b"),
 			leading("http://shop.example/other", "https://new.example/"),
@@ -13,7 +13,7 @@ var rewriteRedirectCases = []filterCase{
 	{
 		name: "variables", settings: `{"target": "$scheme://www.$host$1?"}`,
 		route: at("shop.example", "regex", "/a(/.*)"),
-		requests: []visit{
+		requests: []requestCase{
 			leading("http://shop.example/a/b?x=1", "http://www.shop.example/b"),
 			leading("https://shop.example:8443/a/b", "https://www.shop.example/b"),
 		},
@@ -21,7 +21,7 @@ var rewriteRedirectCases = []filterCase{
 	{
 		name: "a group behind the host", settings: `{"target": "https://new.example$1"}`,
 		route: at("shop.example", "regex", "/old(.*)"),
-		requests: []visit{
+		requests: []requestCase{
 			leading("http://shop.example/old/a", "https://new.example/a"),
 			leading("http://shop.example/old?x=1", "https://new.example?x=1"),
 			// Text of the client must not extend the host.
@@ -32,7 +32,7 @@ var rewriteRedirectCases = []filterCase{
 	{
 		name: "a query", settings: `{"target": "http://new.example/find?name=$1"}`,
 		route: at("shop.example", "regex", "/query/(.*)"),
-		requests: []visit{
+		requests: []requestCase{
 			leading("http://shop.example/query/a%20b%26c=d?x=1", "http://new.example/find?name=a+b%26c%3Dd&x=1"),
 			leading("http://shop.example/query/", "http://new.example/find?name="),
 		},
@@ -40,13 +40,13 @@ var rewriteRedirectCases = []filterCase{
 	{
 		name: "another query", settings: `{"target": "http://new.example/find?name=$1?"}`,
 		route:    at("shop.example", "regex", "/query/(.*)"),
-		requests: []visit{leading("http://shop.example/query/a?x=1", "http://new.example/find?name=a")},
+		requests: []requestCase{leading("http://shop.example/query/a?x=1", "http://new.example/find?name=a")},
 	},
-	{name: "the whole target", settings: `{"target": "https://new.example$request_uri"}`, requests: []visit{
+	{name: "the whole target", settings: `{"target": "https://new.example$request_uri"}`, requests: []requestCase{
 		leading("http://shop.example/whole/a%20b?x=1", "https://new.example/whole/a%20b?x=1"),
 		leading("http://shop.example/whole", "https://new.example/whole"),
 	}},
-	{name: "the decoded path", settings: `{"target": "https://new.example$uri"}`, requests: []visit{
+	{name: "the decoded path", settings: `{"target": "https://new.example$uri"}`, requests: []requestCase{
 		leading("http://shop.example/a%0d%0aSet-Cookie:x?y", "https://new.example/a%0D%0ASet-Cookie:x?y"),
 	}},
 	rejected("not a URL", `{"target": "/new"}`, "the target is not a URL"),
@@ -56,6 +56,6 @@ var rewriteRedirectCases = []filterCase{
 }
 
 // leading returns a request that is redirected.
-func leading(url, location string) visit {
+func leading(url, location string) requestCase {
 	return gets("GET "+url, "302 | Location: "+location)
 }
