@@ -39,9 +39,9 @@ type HTTPWriter interface {
 	// Announce adds the header fields of response to the http.ResponseWriter without writing the response. Caddy's HTTP
 	// server then writes the status and the body.
 	Announce(response *Response)
-	// FollowBody replaces the body of r with a body that records when it was read completely. If a response to an HTTP/1
-	// request begins before that, the connection is closed after the response, because the server does not know where
-	// the next request begins.
+	// FollowBody replaces the body of r with a body that records when it was read completely. If a response to an
+	// HTTP/1 request begins before that, the connection is closed after the response, because the server does not know
+	// where the next request begins.
 	FollowBody(r *http.Request)
 	// EndRequest must be called when the handler has responded. It limits the time in which net/http reads and discards
 	// the rest of a body that FollowBody follows.
@@ -113,7 +113,7 @@ func (h *httpWriter) Announce(a *Response) {
 	if a.Close && h.canClose {
 		h.w.Header()["Connection"] = []string{"close"}
 	}
-	h.unread.close(h.w.Header())
+	h.unread.announceClose(h.w)
 }
 
 // Head writes the head of the response, with a Content-Length if the length is known. If the response has no
@@ -134,7 +134,7 @@ func (h *httpWriter) Head(a *Response) error {
 		header["Connection"] = []string{"close"}
 	}
 	if a.Status >= http.StatusOK {
-		h.unread.close(header)
+		h.unread.announceClose(h.w)
 	}
 	if len(a.Trailers) > 0 && !h.bodiless {
 		header.Add("Trailer", strings.Join(a.Trailers, ", "))

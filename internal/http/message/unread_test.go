@@ -7,12 +7,15 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
+
+var large = strings.Repeat("a", 100_000)
 
 // TestUnreadBody checks responses of a net/http server to requests with a body that is behind another reader, as with
 // Caddy. If the body was not read, the client gets the response without sending the body, and the connection is closed.
@@ -23,13 +26,15 @@ func TestUnreadBody(t *testing.T) {
 		answer           func(w message.HTTPWriter, r *http.Request)
 		closes           bool
 	}{
-		{"waits for permission", "Expect: 100-continue\r\nContent-Length: 4", "", refuse, true},
-		{"sends later", "Content-Length: 4", "", refuse, true},
-		{"sends an endless body", "Transfer-Encoding: chunked", "1\r\na\r\n", refuse, true},
-		{"an error route responds", "Content-Length: 4", "", announce, true},
-		{"the handler stops reading", "Content-Length: 4", "bo", stop, true},
-		{"the body was read", "Content-Length: 4", "body", read, false},
-		{"there is no body", "Content-Length: 0", "", refuse, false},
+		{"waits for permission", "HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 4", "", refuse, true},
+		{"sends later", "HTTP/1.1\r\nContent-Length: 4", "", refuse, true},
+		{"sends an endless body", "HTTP/1.1\r\nTransfer-Encoding: chunked", "1\r\na\r\n", refuse, true},
+		{"sends more than is read", "HTTP/1.1\r\nConnection: close\r\nContent-Length: 1000000", large, refuse, true},
+		{"uses HTTP/1.0", "HTTP/1.0\r\nContent-Length: 1000000", large, refuse, true},
+		{"an error route responds", "HTTP/1.1\r\nContent-Length: 4", "", announce, true},
+		{"the handler stops reading", "HTTP/1.1\r\nContent-Length: 4", "bo", stop, true},
+		{"the body was read", "HTTP/1.1\r\nContent-Length: 4", "body", read, false},
+		{"there is no body", "HTTP/1.1\r\nContent-Length: 0", "", refuse, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -54,8 +59,9 @@ func TestUnreadBody(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = conn.Close() })
+			request := "POST / " + c.head + "\r\nHost: a\r\n\r\n" + c.body
 			_ = conn.SetDeadline(time.Now().Add(fixture.Patience))
-			_, _ = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: a\r\n"+c.head+"\r\n\r\n"+c.body)
+			_, _ = io.WriteString(conn, request)
 			from := bufio.NewReader(conn)
 			got, err := http.ReadResponse(from, nil)
 			close(heard)
@@ -70,7 +76,7 @@ func TestUnreadBody(t *testing.T) {
 				}
 				return
 			}
-			_, _ = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: a\r\n"+c.head+"\r\n\r\n"+c.body)
+			_, _ = io.WriteString(conn, request)
 			next, err := http.ReadResponse(from, nil)
 			if err != nil || next.StatusCode != http.StatusForbidden {
 				t.Fatalf("the next response is %+v, %v", next, err)
