@@ -12,6 +12,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"io"
+	"net/http"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -98,13 +99,15 @@ func Text(fields message.Fields) string {
 	return strings.Join(lines, separator)
 }
 
-// Response returns the response with the given head and without a body.
+// Response returns the response with the given head and without a body. If the head is malformed, the test fails, and
+// the status is 500. Response may be called on any goroutine.
 func Response(t testing.TB, head string) *message.Response {
 	t.Helper()
 	line, fields, _ := strings.Cut(head, separator)
 	status, err := strconv.Atoi(line)
 	if err != nil {
-		t.Fatalf("%q: %v", head, err)
+		t.Errorf("%q: %v", head, err)
+		status = http.StatusInternalServerError
 	}
 	return &message.Response{Status: status, Fields: Fields(fields)}
 }
