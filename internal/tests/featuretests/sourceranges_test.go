@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// TestSourceRanges checks that clients are allowed by their address, which a trusted proxy may forward, in each
-// version of HTTP. A list of the Ingress replaces the ConfigMap's.
+// TestSourceRanges checks that clients are allowed by their address, in each version of HTTP. A trusted proxy may forward
+// this address: it is the last one in X-Forwarded-For that does not belong to a trusted proxy. A list of the Ingress
+// replaces the list of the ConfigMap.
 func TestSourceRanges(t *testing.T) {
 	ip, port := backend(t, "web")
 	in := start(t, class+service("web", port, ip)+
@@ -26,6 +27,9 @@ func TestSourceRanges(t *testing.T) {
 			{"allowed.example", "2001:db8::1", http.StatusOK},
 			{"allowed.example", "192.0.3.1", http.StatusForbidden},
 			{"allowed.example", "", http.StatusForbidden},
+			{"allowed.example", "192.0.2.1, 192.0.3.1", http.StatusForbidden},
+			{"allowed.example", "192.0.3.1, 192.0.2.1", http.StatusOK},
+			{"allowed.example", "192.0.3.1, 192.0.2.1, 127.0.0.1", http.StatusOK},
 			{"denied.example", "192.0.2.1", http.StatusOK},
 			{"denied.example", "192.0.2.66", http.StatusForbidden},
 			{"other.example", "198.51.100.7", http.StatusOK},
