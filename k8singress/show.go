@@ -26,7 +26,7 @@ func showCommand() *cobra.Command {
 	words := slices.Sorted(maps.Keys(adminParts))
 	var at adminAddress
 	cmd := &cobra.Command{
-		Use:   "show " + strings.Join(words, "|") + " [--config CADDYFILE|--address ADDRESS]",
+		Use:   "show " + strings.Join(words, "|") + " [--config CADDYFILE [--adapter NAME]|--address ADDRESS]",
 		Short: "Prints the status, objects, configuration or metrics of a running controller",
 		Long: "Queries the admin API of a running controller, and prints its status, the verdict on each object,\n" +
 			"the served configuration, or its metrics.\n" + whereAdminIs,
@@ -42,7 +42,7 @@ func showCommand() *cobra.Command {
 func getCommand() *cobra.Command {
 	var at adminAddress
 	cmd := &cobra.Command{
-		Use:   "get PATH [--config CADDYFILE|--address ADDRESS]",
+		Use:   "get PATH [--config CADDYFILE [--adapter NAME]|--address ADDRESS]",
 		Short: "Prints the response of the admin API for a path, such as /k8singress/status",
 		Long: "Prints the response of the admin API for a path, such as /k8singress/status or /config/apps/http.\n" +
 			"The exit status is 1 if the response is an error.\n" + whereAdminIs,
@@ -68,11 +68,12 @@ const whereAdminIs = "The address of the API comes from the configuration file, 
 
 // adminAddress holds the flags that determine the address of the admin API.
 type adminAddress struct {
-	config, address string
+	config, adapter, address string
 }
 
 func (a *adminAddress) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&a.config, "config", "c", "", "Caddyfile or Caddy JSON with the address of the admin API")
+	cmd.Flags().StringVarP(&a.adapter, "adapter", "a", "", "configuration adapter for the file, such as caddyfile")
 	cmd.Flags().StringVar(&a.address, "address", "", "address of the admin API, such as unix//run/caddy/admin.sock")
 }
 
@@ -83,7 +84,7 @@ func (a *adminAddress) print(cmd *cobra.Command, path string) error {
 	if _, err := os.Stat(configInPods); config == "" && err == nil {
 		config = configInPods
 	}
-	at, err := caddycmd.DetermineAdminAPIAddress(a.address, nil, config, "")
+	at, err := caddycmd.DetermineAdminAPIAddress(a.address, nil, config, a.adapter)
 	if err != nil {
 		return fmt.Errorf("finding the address of the admin API: %w", err)
 	}

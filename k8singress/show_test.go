@@ -36,6 +36,27 @@ func TestShow(t *testing.T) {
 		}
 	}
 	showRefuses(t, at)
+	showAdapts(t, file)
+}
+
+// showAdapts checks that the flag --adapter is accepted, which Caddy's error for a Caddyfile with another name
+// suggests.
+func showAdapts(t *testing.T, caddyfile string) {
+	t.Helper()
+	file := filepath.Join(filepath.Dir(caddyfile), "edge.conf")
+	if err := os.Rename(caddyfile, file); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range [][]string{{"show", "status"}, {"get", "/k8singress/status"}} {
+		command = append(command, "--config", file)
+		if got := run(t, command...); got.status == 0 || !strings.Contains(got.stderr, "--adapter") {
+			t.Errorf("%q: status %d: %s", command, got.status, got.stderr)
+		}
+		command = append(command, "--adapter", "caddyfile")
+		if got := run(t, command...); got.status != 0 || !strings.Contains(got.stdout, `"generation":`) {
+			t.Errorf("%q: status %d: %s%s", command, got.status, got.stdout, got.stderr)
+		}
+	}
 }
 
 // showRefuses checks the errors for arguments that do not exist.
