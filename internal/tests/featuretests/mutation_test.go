@@ -1,7 +1,6 @@
 package featuretests
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -78,21 +77,36 @@ func TestMutations(t *testing.T) {
 	}
 	byTest := map[string][]string{}
 	for _, row := range rows {
+		if proofs[row] == "" {
+			t.Fatalf("there is no test for %s", row)
+		}
 		byTest[proofs[row]] = append(byTest[proofs[row]], row)
 	}
 	for test, rows := range byTest {
 		t.Run(test, func(t *testing.T) {
 			t.Parallel()
-			limit := 10*time.Second + 3*passing(t, test)
-			for _, row := range rows {
-				begin := time.Now()
-				if passed, _ := runAlone(t, test, limit, "-without="+row); passed {
-					t.Errorf("%s passes without %s", test, row)
-				} else {
-					t.Logf("%s fails without %s after %v", test, row, time.Since(begin).Round(time.Millisecond))
-				}
-			}
+			mutate(t, test, rows)
 		})
+	}
+}
+
+// mutate fails the test t unless another test fails without each of rows. With -every-row it may also time out, because
+// the missing effect may be a condition that the test waits for.
+func mutate(t *testing.T, test string, rows []string) {
+	t.Helper()
+	limit := deadline
+	if duration := passing(t, test); *everyRow {
+		limit = 10*time.Second + 3*duration
+	}
+	for _, row := range rows {
+		begin := time.Now()
+		got, output := runAlone(t, test, limit, "-without="+row)
+		switch {
+		case got == testPasses, got == testTimesOut && !*everyRow:
+			t.Errorf("%s %s without %s:\n%s", test, got, row, output)
+		default:
+			t.Logf("%s %s without %s after %v", test, got, row, time.Since(begin).Round(time.Millisecond))
+		}
 	}
 }
 
@@ -100,19 +114,26 @@ func TestMutations(t *testing.T) {
 func passing(t *testing.T, test string) time.Duration {
 	t.Helper()
 	begin := time.Now()
-	passed, output := runAlone(t, test, deadline)
-	if !passed {
-		t.Fatalf("it fails with all annotations and keys, or takes longer than %v:\n%s", deadline, output)
-	}
-	if strings.Contains(output, "\n--- SKIP: ") {
+	if got, output := runAlone(t, test, deadline); got != testPasses {
+		t.Fatalf("%s %s with all annotations and keys:\n%s", test, got, output)
+	} else if strings.Contains(output, "\n--- SKIP: ") {
 		t.Skipf("%s is skipped on this machine", test)
 	}
 	return time.Since(begin)
 }
 
-// runAlone runs a test, or one of its cases, in a process of its own. It returns whether the test passes before limit,
-// and the output of the process.
-func runAlone(t *testing.T, test string, limit time.Duration, flags ...string) (passed bool, output string) {
+// outcome is the result of a test in a process of its own.
+type outcome string
+
+const (
+	testPasses   outcome = "passes"
+	testFails    outcome = "fails"
+	testTimesOut outcome = "times out"
+)
+
+// runAlone runs a test, or one of its cases, in a process of its own. It returns the outcome, and the output of the
+// process. It fails the test t if the process ends in another way, for example because of a panic or an unknown row.
+func runAlone(t *testing.T, test string, limit time.Duration, flags ...string) (got outcome, output string) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -121,9 +142,19 @@ func runAlone(t *testing.T, test string, limit time.Duration, flags ...string) (
 	name, sub, _ := strings.Cut(test, "/")
 	pattern := "^" + name + "$/" + regexp.QuoteMeta(sub)
 	flags = append(flags, "-test.run="+pattern, "-test.failfast", "-test.v", fmt.Sprintf("-test.timeout=%v", limit))
-	text, err := exec.CommandContext(t.Context(), self, flags...).CombinedOutput()
-	if failed := new(exec.ExitError); err != nil && !errors.As(err, &failed) {
-		t.Fatal(err)
+	alone := exec.CommandContext(t.Context(), self, flags...)
+	// A process that the test has left behind keeps the output open.
+	alone.WaitDelay = 10 * time.Second
+	text, err := alone.CombinedOutput()
+	output = string(text)
+	switch code := alone.ProcessState.ExitCode(); {
+	case err == nil:
+		return testPasses, output
+	case code == 1 && strings.Contains(output, "\n--- FAIL: "+name+" ("):
+		return testFails, output
+	case code == 2 && strings.Contains(output, "\npanic: test timed out after "):
+		return testTimesOut, output
 	}
-	return err == nil, string(text)
+	t.Fatalf("%s %s neither passes nor fails: %v\n%s", test, flags, err, output)
+	return "", ""
 }
