@@ -233,6 +233,15 @@ func TestIssuerOptions(t *testing.T) {
 			in.write("manifests.yaml", objects)
 			c.options.Issuers = issuer
 			in.issuing(c.options)
+			in.eventually("the certificates of all hosts", func() error {
+				if n := in.metric("k8singress_acme_waiting"); n > 0 {
+					return fmt.Errorf("%v hosts have none", n)
+				}
+				return nil
+			})
+			if n := in.metric(`k8singress_acme_orders_total{result="issued"}`); int(n) != len(c.issued) {
+				t.Errorf("%v certificates are issued, want %d", n, len(c.issued))
+			}
 			for _, name := range []string{"key", "absent", "old", "plain", "except", "new"} {
 				host, want := name+".example", slices.Contains(c.issued, name)
 				in.eventually(host, func() error {
