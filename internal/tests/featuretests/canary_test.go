@@ -206,10 +206,14 @@ func TestCanarySession(t *testing.T) {
 }
 
 // TestCanaryComesAndGoesWithoutEndingStreams checks that a request in progress stays at its endpoint when the canary
-// is removed. A stream of an Ingress that is removed at the same time shows when the drain time has passed.
+// is removed. A stream of an Ingress that is removed later shows when the drain time has passed.
 func TestCanaryComesAndGoesWithoutEndingStreams(t *testing.T) {
 	more := make(chan string, 1)
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Accept") == "" {
+			_, _ = io.WriteString(w, "next /")
+			return
+		}
 		w.Header().Set("Content-Type", "text/event-stream")
 		_ = http.NewResponseController(w).Flush()
 		last := more
@@ -225,8 +229,9 @@ func TestCanaryComesAndGoesWithoutEndingStreams(t *testing.T) {
 	_, web := backend(t, "web")
 	main := class + service("web", web, "127.0.0.1") + service("next", port, ip) + rule("main", "shop.example",
 		"Prefix", "/", "web") + quickly
-	in := start(t, main+annotated("canary", "shop.example", "next", "canary", "true", "canary-by-header", "X-Canary")+
-		rule("gone", "gone.example", "Prefix", "/", "next"), "configmap default/global")
+	gone := rule("gone", "gone.example", "Prefix", "/", "next")
+	in := start(t, main+gone+annotated("canary", "shop.example", "next", "canary", "true", "canary-by-header",
+		"X-Canary"), "configmap default/global")
 	ctx, cancel := context.WithTimeout(t.Context(), fixture.Patience)
 	defer cancel()
 	stream := func(host string) io.Reader {
@@ -244,6 +249,13 @@ func TestCanaryComesAndGoesWithoutEndingStreams(t *testing.T) {
 		return response.Body
 	}
 	stays, ends := stream("shop.example"), stream("gone.example")
+	in.write("manifests.yaml", main+gone)
+	in.eventually("the canary is removed", func() error {
+		if got := in.to("X-Canary", "always"); got != "web" {
+			return fmt.Errorf("a request goes to %s", got)
+		}
+		return nil
+	})
 	in.write("manifests.yaml", main)
 	if _, err := io.ReadAll(ends); errors.Is(err, context.DeadlineExceeded) {
 		t.Fatal("the stream of the removed Ingress does not end")
