@@ -91,7 +91,7 @@ fuzz: ## run each fuzz test for FUZZTIME (30s), and compare FUZZREQUESTS (a mill
 
 .PHONY: mutate
 mutate: ## ignore each annotation and each ConfigMap key in turn, and fail if its test does not notice
-	go test ./internal/tests/featuretests -run '^TestMutations$$' -v -count=1 -timeout 5h -parallel 4 -every-row
+	go test ./internal/tests/featuretests -run '^TestMutations$$' -v -count=1 -timeout 110m -parallel 4 -every-row
 
 # govulncheck downloads its database from vuln.go.dev.
 VULN := go run golang.org/x/vuln/cmd/govulncheck@v1.8.0
