@@ -1,16 +1,20 @@
 package featuretests
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/caddyserver/caddy/v2"
 
 	"github.com/k8singress/k8singress/internal/model/option"
 	"github.com/k8singress/k8singress/internal/tests/fixture"
@@ -30,7 +34,27 @@ func TestMain(m *testing.M) {
 		fmt.Fprintf(os.Stderr, "-without: there is no %s: write annotation/NAME or key/NAME\n", *without)
 		os.Exit(2)
 	}
-	os.Exit(fixture.RunInProcesses(m, *processes))
+	folder, err := os.MkdirTemp("", "caddy")
+	if err == nil {
+		err = keepDataIn(folder)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "the folder of Caddy:", err)
+		os.Exit(2)
+	}
+	code := fixture.RunInProcesses(m, *processes)
+	_ = os.RemoveAll(folder)
+	os.Exit(code)
+}
+
+// keepDataIn sets the folder in which Caddy keeps its data and its configuration in this process. The default is a
+// folder of the user, where processes would share certificates and locks.
+func keepDataIn(folder string) error {
+	err := errors.Join(os.Setenv("XDG_DATA_HOME", folder), os.Setenv("XDG_CONFIG_HOME", folder))
+	// Caddy has read the environment before this function runs.
+	caddy.DefaultStorage.Path = caddy.AppDataDir()
+	caddy.ConfigAutosavePath = filepath.Join(caddy.AppConfigDir(), filepath.Base(caddy.ConfigAutosavePath))
+	return err
 }
 
 // ignore turns the row of an annotation or key, such as key/hsts, into a row without effect. It returns false if there
