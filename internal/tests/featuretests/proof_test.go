@@ -352,6 +352,6 @@ func prove(t *testing.T, kind string, rows []string, proofs map[string]string) {
 		if folders[folder] == nil {
 			folders[folder] = readTests(t, filepath.Join("../../..", folder))
 		}
-		folders[folder].shows(t, row, fields[row], test)
+		folders[folder].shows(t, kind, row, fields[row], test)
 	}
 }

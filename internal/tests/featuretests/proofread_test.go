@@ -119,8 +119,8 @@ func (s *sources) testdata(t *testing.T, path string) string {
 }
 
 // shows fails the test unless a test exists and contains the name of a row as text, or the name of the row's field.
-// field is empty for rows without a field of their own.
-func (s *sources) shows(t *testing.T, row, field, proof string) {
+// kind is the kind of the row, as in prove. field is empty for rows without a field of their own.
+func (s *sources) shows(t *testing.T, kind, row, field, proof string) {
 	t.Helper()
 	name, sub, _ := strings.Cut(proof, "/")
 	if !strings.HasPrefix(name, "Test") || s.declared[name] == nil {
@@ -132,9 +132,17 @@ func (s *sources) shows(t *testing.T, row, field, proof string) {
 	if sub != "" && !strings.Contains(text, sub) {
 		t.Errorf("%s: %s has no case %q", row, name, sub)
 	}
-	word := regexp.MustCompile(`(^|[^a-z0-9_-])` + regexp.QuoteMeta(strings.TrimPrefix(row, annotations.OwnPrefix)) +
-		`($|[^a-z0-9_-])`)
-	if !word.MatchString(text) && !slices.Contains(names, field) {
+	if !nameOf(kind, row).MatchString(text) && !slices.Contains(names, field) {
 		t.Errorf("%s: %s does not write its name", row, name)
 	}
+}
+
+// nameOf returns a pattern for the name of a row in the text of a test. An option must begin a line, as in a Caddyfile,
+// because words such as http and zone also occur in texts that configure nothing.
+func nameOf(kind, row string) *regexp.Regexp {
+	name := regexp.QuoteMeta(strings.TrimPrefix(row, annotations.OwnPrefix))
+	if kind == "option" {
+		return regexp.MustCompile(`(?m)^\s*` + name + `( |$)`)
+	}
+	return regexp.MustCompile(`(^|[^a-z0-9_-])` + name + `($|[^a-z0-9_-])`)
 }
