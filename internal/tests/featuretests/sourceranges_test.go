@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestSourceRanges checks that clients are allowed by their address, in each version of HTTP. A trusted proxy may forward
-// this address: it is the last one in X-Forwarded-For that does not belong to a trusted proxy. A list of the Ingress
-// replaces the list of the ConfigMap.
+// TestSourceRanges checks that clients are allowed by their address, in each version of HTTP. A trusted proxy may
+// forward this address: it is the last one in X-Forwarded-For that does not belong to a trusted proxy. A list of the
+// Ingress replaces the list of the ConfigMap.
 func TestSourceRanges(t *testing.T) {
 	ip, port := backend(t, "web")
 	in := start(t, class+service("web", port, ip)+
