@@ -134,9 +134,9 @@ func newEnvironment(t testing.TB) *environment {
 }
 
 // newFilter creates a filter from its JSON.
-func (env *environment) newFilter(t testing.TB, handler, settings string) filter.Filter {
+func (e *environment) newFilter(t testing.TB, handler, settings string) filter.Filter {
 	t.Helper()
-	f, ok, err := filter.New(handler, []byte(settings), env.shared)
+	f, ok, err := filter.New(handler, []byte(settings), e.shared)
 	if err != nil || !ok {
 		t.Fatalf("%s %s: %t, %v", handler, settings, ok, err)
 	}

@@ -141,10 +141,10 @@ func TestMirrorDrops(t *testing.T) {
 }
 
 // dropped returns the number of copies that were dropped for each reason, without zeros.
-func (env *environment) dropped(t *testing.T) map[mirror.Reason]float64 {
+func (e *environment) dropped(t *testing.T) map[mirror.Reason]float64 {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(env.mirrors.Collectors()...)
+	registry.MustRegister(e.mirrors.Collectors()...)
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
