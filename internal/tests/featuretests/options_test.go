@@ -240,7 +240,7 @@ func TestIssuerOptions(t *testing.T) {
 				return nil
 			})
 			if n := in.metric(`k8singress_acme_orders_total{result="issued"}`); int(n) != len(c.issued) {
-				t.Errorf("%v certificates are issued, want %d", n, len(c.issued))
+				t.Fatalf("%v certificates are issued, want %d", n, len(c.issued))
 			}
 			for _, name := range []string{"key", "absent", "old", "plain", "except", "new"} {
 				host, want := name+".example", slices.Contains(c.issued, name)
