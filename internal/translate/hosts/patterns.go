@@ -91,6 +91,7 @@ func (m *mergeState) withoutPattern(r *Contribution, p *Path) (outcome string) {
 	route := &ir.Route{
 		Match:   ir.Match{PathMatch: ir.PathMatch{Type: ir.MatchRegex, Path: regexp.QuoteMeta(prefix)}},
 		Filters: []ir.Filter{ir.Unavailable}, Backends: ir.To(p.Backend), Origin: r.Ref(),
+		RoutePolicy: p.RoutePolicy,
 	}
 	if m.patterns.standIns == nil {
 		m.patterns.standIns = map[*ir.Route]int{}

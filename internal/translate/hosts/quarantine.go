@@ -130,11 +130,12 @@ func (r *Contribution) closedOn(host string) *Contribution {
 	return stand
 }
 
-// Closed returns a copy of the path that returns 503 for all requests.
+// Closed returns a copy of the path that returns 503 for all requests. It keeps the RoutePolicy, which also applies to
+// error responses.
 func (p *Path) Closed() *Path {
 	return &Path{
 		Match: p.Match, Filters: []ir.Filter{ir.Unavailable}, Backend: p.Backend, Regex: p.Regex, Last: p.Last,
-		Field: p.Field,
+		Field: p.Field, RoutePolicy: p.RoutePolicy,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/translate/hosts"
 )
 
@@ -51,6 +52,31 @@ func TestWithoutPatterns(t *testing.T) {
 			}
 			if diff := gocmp.Diff(before, shown(c.of)); diff != "" {
 				t.Errorf("the original has changed:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestClosedPathsKeepTheirPolicy checks that routes that return 503 in place of other routes keep the settings that
+// apply to all responses.
+func TestClosedPathsKeepTheirPolicy(t *testing.T) {
+	want := ir.RoutePolicy{Unlogged: true, Tracing: &ir.Tracing{Operation: "$request_method"}}
+	unlogged := each(func(p *hosts.Path) { p.RoutePolicy = want })
+	whole := ingress("a/old", 1, rule("s.example", "/api web", "default rest"), unlogged, rooted("/app"))
+	whole.Root.RoutePolicy, whole.PatternSize = want, 1
+	for name, of := range map[string]*hosts.Contribution{
+		"without patterns":      whole.WithoutPatterns(),
+		"invalid, with a guard": ingress("a/old", 1, rule("s.example", "~/api(.* web"), unlogged, guarded),
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := merged("s.example", &hosts.HostContext{}, of)
+			if len(m.Host.Routes) == 0 {
+				t.Fatal("there are no routes")
+			}
+			for _, r := range m.Host.Routes {
+				if diff := gocmp.Diff(want, r.RoutePolicy); diff != "" {
+					t.Errorf("%s %s (-want +got):\n%s", r.Match.Type, r.Match.Path, diff)
+				}
 			}
 		})
 	}
