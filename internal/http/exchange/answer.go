@@ -82,6 +82,9 @@ func (x *Exchange) Head(response *message.Response) error {
 	if x.pageStatus != 0 {
 		x.setPageStatus(response)
 	}
+	if x.unavailable {
+		x.addRetryAfter(response)
+	}
 	x.changes.apply(response)
 	x.changeAlways(x.ForAllResponses, response)
 	if x.cookie != "" {
@@ -108,14 +111,16 @@ func (x *Exchange) changeAlways(changes Changes, response *message.Response) {
 // have registered with ChangeResponse, because these do not apply to error responses.
 func (x *Exchange) Refusal(status int, fields ...message.Field) *message.Response {
 	response := &message.Response{Status: status, Fields: append(fields, x.ErrorFields...)}
+	x.addRetryAfter(response)
 	x.changeAlways(x.ForAllResponses, response)
 	return response
 }
 
 // Respond writes a complete response with the given status and body.
 func (x *Exchange) Respond(status int, body string, fields ...message.Field) error {
-	if err := x.Head(&message.Response{Status: status, Fields: fields, Length: int64(len(body))}); err != nil ||
-		body == "" {
+	response := &message.Response{Status: status, Fields: fields, Length: int64(len(body))}
+	x.addRetryAfter(response)
+	if err := x.Head(response); err != nil || body == "" {
 		return err
 	}
 	_, err := x.Writer.Write([]byte(body))

@@ -36,6 +36,9 @@ type Page struct {
 	// status that the backend returns with the page.
 	Status     int
 	KeepStatus bool
+	// Own is true if the controller itself rejected the request or failed to serve it. It is false if an endpoint
+	// returned the error.
+	Own bool
 	// KeepPath is true if the page is requested with the path of the client's request. If it is false, the path is "/".
 	KeepPath bool
 }
@@ -56,6 +59,7 @@ func (x *Exchange) ErrorPage(p *Page) *Exchange {
 	if p.KeepStatus {
 		page.pageStatus = p.Status
 	}
+	page.unavailable = p.Own && p.Status == http.StatusServiceUnavailable
 	if len(x.ErrorFields) > 0 {
 		// The error page keeps the error fields of the failed handler, such as WWW-Authenticate, so that the client
 		// learns how to authenticate.

@@ -115,6 +115,8 @@ type Exchange struct {
 	// pageStatus is the status to send to the client instead of the endpoint's status. If it is zero, the endpoint's
 	// status is sent.
 	pageStatus int
+	// unavailable is true if the response is an error page that replaces a 503 of the controller itself.
+	unavailable bool
 	// atEnd holds the functions that Close calls.
 	atEnd []func()
 }

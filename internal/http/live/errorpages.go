@@ -85,7 +85,8 @@ func (t *Table) serveErrorPage(x *exchange.Exchange, p *errorPages, err error) e
 	if errors.Is(err, exchange.ErrAborted) || x.Writer.Started() || x.Context().Err() != nil {
 		return err
 	}
-	page := &exchange.Page{Backend: t.backendFor(p), Status: exchange.StatusOf(err), KeepStatus: !x.Forwarded}
+	page := &exchange.Page{Backend: t.backendFor(p), Status: exchange.StatusOf(err), KeepStatus: !x.Forwarded,
+		Own: !errors.Is(err, exchange.ErrReplaced)}
 	alone := p.own != nil && page.Backend == p.own && errors.Is(err, proxy.ErrNoEndpoint)
 	if page.Backend == nil || !alone && !slices.Contains(p.statuses, page.Status) {
 		return err

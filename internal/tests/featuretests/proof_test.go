@@ -66,6 +66,7 @@ var proofsOfAnnotations = map[string]string{
 	"enable-modsecurity":                         "TestSnippetsOfTheConfigMap",
 	"enable-owasp-core-rules":                    "TestSnippets",
 	"custom-http-errors":                         "TestErrorPages",
+	"k8singress.io/retry-after":                  "TestRetryAfter",
 	"default-backend":                            "TestErrorPages",
 	"disable-proxy-intercept-errors":             "TestErrorPages",
 	"use-regex":                                  "TestUseRegex",

@@ -27,7 +27,7 @@ var Table = option.Table[Settings, string]{
 	enableGlobalAuth,
 	chainNames,
 	configurationSnippet, serverSnippet, authSnippet, modSecuritySnippet, enableModSecurity, enableCoreRules,
-	customHTTPErrors, defaultBackend, disableProxyInterceptErrors,
+	customHTTPErrors, defaultBackend, disableProxyInterceptErrors, retryAfter,
 	useRegex, rewriteTarget, appRoot, relativeRedirects,
 	serverAlias, fromToWWW,
 	enableAccessLog,

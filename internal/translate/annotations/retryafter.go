@@ -1,0 +1,18 @@
+package annotations
+
+import (
+	"time"
+
+	"github.com/k8singress/k8singress/internal/model/nginx"
+)
+
+var retryAfter = Annotation{
+	Name: OwnPrefix + "retry-after",
+	Doc: "The number of seconds in the `Retry-After` header of responses with status 503. The controller adds this " +
+		"header only if it sends the 503 itself: if there are no endpoints, if a request exceeds a limit, if all " +
+		"requests for the Ingress get 503 because an annotation is invalid, or if Caddy rejects a " +
+		"[chain](chains.md). An [error page](error-pages.md) that replaces such a response gets the header if its " +
+		"status is 503. Other responses of endpoints are not changed. With 0, there is no header.",
+	Values: nginx.AreSeconds(0), Example: "30", Default: "0", Scope: ScopeLocation, Risk: RiskLow,
+	Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.RetryAfter }, nginx.Seconds(0)),
+}
