@@ -175,6 +175,7 @@ var proofsOfKeys = map[string]string{
 	"global-auth-url":                       "TestGlobalAuth",
 	"global-auth-response-headers":          "TestGlobalAuth",
 	"custom-http-errors":                    "TestDefaultBackend",
+	"retry-after":                           "TestRetryAfterOfAll",
 	"global-allowed-response-headers":       "TestCustomHeaders",
 	"opentelemetry-trust-incoming-span":     "TestTracingKeys",
 	"opentelemetry-operation-name":          "TestTracingKeys",

@@ -53,6 +53,19 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
+// TestRetryAfterOfAll checks that the ConfigMap sets the header for Ingresses without the annotation.
+func TestRetryAfterOfAll(t *testing.T) {
+	in := start(t, class+service("none", "1")+annotated("a", "a.example", "none")+
+		annotated("own", "own.example", "none", "k8singress.io/retry-after", "30")+
+		annotated("zero", "zero.example", "none", "k8singress.io/retry-after", "0")+
+		global(`retry-after: "5"`), "configmap default/global")
+	in.byEachVersion(t, func(_ *testing.T, in *ingress) {
+		in.retriesAfter("a.example", "/", 503, "", "5")
+		in.retriesAfter("own.example", "/", 503, "", "30")
+		in.retriesAfter("zero.example", "/", 503, "", "")
+	})
+}
+
 // retriesAfter sends requests until the response has the given status, because a rate limit lets the first ones pass.
 // It then checks the body and the values of Retry-After.
 func (in *ingress) retriesAfter(host, path string, status int, body, want string) {

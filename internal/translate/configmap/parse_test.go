@@ -299,7 +299,7 @@ func TestAllowedResponseHeaders(t *testing.T) {
 func TestDefaults(t *testing.T) {
 	config, problems := parse(map[string]string{
 		"proxy-body-size": "8m", "proxy-read-timeout": "10s", "load-balance": "ewma", "retry-non-idempotent": "true",
-		"proxy-request-buffering": "off", "service-upstream": "true",
+		"proxy-request-buffering": "off", "service-upstream": "true", "retry-after": "30",
 	})
 	if len(problems) != 1 || problems[0].Severity != report.Warning || problems[0].Field != "data[proxy-read-timeout]" {
 		t.Errorf("got %v, want a warning of the unit", problems)
@@ -315,6 +315,9 @@ func TestDefaults(t *testing.T) {
 	}
 	if diff := cmp.Diff(ir.LoadBalancing{Policy: ir.PolicyEWMA}, settings.LoadBalancing); diff != "" {
 		t.Errorf("load balancing (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(ir.RoutePolicy{RetryAfter: 30 * time.Second}, settings.RoutePolicy); diff != "" {
+		t.Errorf("policy (-want +got):\n%s", diff)
 	}
 	want := ir.Attempts{Read: 10 * time.Second,
 		On: []ir.RetryOn{ir.RetryOnError, ir.RetryOnTimeout, ir.RetryNonIdempotent}}

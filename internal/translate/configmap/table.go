@@ -47,7 +47,7 @@ var Table = slices.Concat(option.Table[Config, string]{
 	ofIngresses(&annotations.GlobalAuthSnippet),
 	ofIngresses(&annotations.FirewallRules), annotation("enable-modsecurity"),
 	named("enable-owasp-modsecurity-crs", "enable-owasp-core-rules"),
-	customHTTPErrors, disableProxyInterceptErrors,
+	customHTTPErrors, disableProxyInterceptErrors, own("retry-after"),
 	proxySSLLocationOnly, ofIngresses(&annotations.GlobalAllowedResponseHeaders),
 
 	useHTTP2, sslRejectHandshake, sslSessionTickets,
