@@ -47,6 +47,7 @@ var rows = []row{
 	sharing("k8singress_rate_limit", newRateLimit),
 	sharing("k8singress_external_auth", newExternalAuth),
 	with("k8singress_host_redirect", newHostRedirect),
+	with("k8singress_maintenance", newMaintenance),
 	sharing("k8singress_mirror", newMirror),
 	with("k8singress_redirect", newRedirect),
 	with("k8singress_request_headers", newRequestHeaders),

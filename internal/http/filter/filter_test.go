@@ -18,6 +18,7 @@ var cases = map[string][]filterCase{
 	"k8singress_direct_response":  directResponseCases,
 	"k8singress_external_auth":    externalAuthCases,
 	"k8singress_host_redirect":    hostRedirectCases,
+	"k8singress_maintenance":      maintenanceCases,
 	"k8singress_mirror":           mirrorCases,
 	"k8singress_rate_limit":       rateLimitCases,
 	"k8singress_redirect":         redirectCases,
@@ -77,7 +78,7 @@ func TestHandlerNames(t *testing.T) {
 	for _, f := range []ir.Filter{
 		ir.URLRewrite{}, ir.Redirect{}, ir.RewriteRedirect{}, ir.HostRedirect{}, ir.AppRoot{}, ir.RequestHeaders{},
 		ir.ResponseHeaders{}, ir.DirectResponse{}, ir.CORS{}, ir.SourceRanges{}, ir.BasicAuth{}, ir.AnyOf{},
-		ir.RateLimit{}, ir.Bandwidth{}, ir.Mirror{}, ir.ExternalAuth{},
+		ir.RateLimit{}, ir.Bandwidth{}, ir.Maintenance{}, ir.Mirror{}, ir.ExternalAuth{},
 	} {
 		names = append(names, filter.HandlerName(f))
 	}

@@ -145,6 +145,11 @@ type SourceRanges struct {
 	Deny  []string `json:"deny,omitempty"`
 }
 
+// Maintenance rejects all clients with 503, except those whose addresses are in Allow, a list of CIDRs.
+type Maintenance struct {
+	Allow []string `json:"allow,omitempty"`
+}
+
 // BasicAuth accepts clients by user name and password. Other clients get 401.
 type BasicAuth struct {
 	Users Users `json:"users"`
@@ -197,6 +202,9 @@ func (AnyOf) Guards() bool { return true }
 
 // Guards implements Filter.
 func (SourceRanges) Guards() bool { return true }
+
+// Guards implements Filter.
+func (Maintenance) Guards() bool { return true }
 
 // Guards implements Filter.
 func (URLRewrite) Guards() bool { return false }

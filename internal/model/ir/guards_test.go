@@ -16,9 +16,9 @@ func TestGuards(t *testing.T) {
 	}{
 		{ir.AnyOf{}, true}, {ir.AppRoot{}, false}, {ir.Bandwidth{}, false}, {ir.BasicAuth{}, true}, {ir.CORS{}, false},
 		{ir.Forbidden, true}, {ir.ExternalAuth{}, true}, {ir.HandlerChain{}, true}, {ir.HostRedirect{}, true},
-		{ir.HTTPSRedirect{}, false}, {ir.Mirror{}, false}, {ir.RateLimit{}, true}, {ir.Redirect{}, true},
-		{ir.RequestHeaders{}, false}, {ir.ResponseHeaders{}, false}, {ir.RewriteRedirect{}, true},
-		{ir.SourceRanges{}, true}, {ir.URLRewrite{}, false},
+		{ir.HTTPSRedirect{}, false}, {ir.Maintenance{}, true}, {ir.Mirror{}, false}, {ir.RateLimit{}, true},
+		{ir.Redirect{}, true}, {ir.RequestHeaders{}, false}, {ir.ResponseHeaders{}, false},
+		{ir.RewriteRedirect{}, true}, {ir.SourceRanges{}, true}, {ir.URLRewrite{}, false},
 	} {
 		if got := c.filter.Guards(); got != c.want {
 			t.Errorf("%T guards: %t", c.filter, got)

@@ -16,6 +16,8 @@ func TestPassthroughOfClosed(t *testing.T) {
 	}{
 		{"whitelist-source-range", "nowhere", http.StatusServiceUnavailable},
 		{"whitelist-source-range", "192.0.2.0/24", http.StatusForbidden},
+		{"k8singress.io/maintenance", "true", http.StatusServiceUnavailable},
+		{"k8singress.io/maintenance", "perhaps", http.StatusServiceUnavailable},
 		{"auth-tls-secret", "no-namespace", http.StatusForbidden},
 		{"auth-tls-secret", "elsewhere/authority", http.StatusForbidden},
 	} {

@@ -18,10 +18,10 @@ var sslPassthrough = Annotation{
 }
 
 // passing is the list of the annotations that cause no warning on an Ingress with ssl-passthrough. They also apply to
-// passed-through connections, or they only apply to requests without TLS.
+// passed-through connections, end the passthrough, or only apply to requests without TLS.
 var passing = []string{
 	sslPassthrough.Name, sslRedirect.Name, forceSSLRedirect.Name, preserveTrailingSlash.Name, usePortInRedirects.Name,
-	AutoHTTPS.Name,
+	AutoHTTPS.Name, maintenance.Name, maintenanceAllowlist.Name,
 	loadBalance.Name, serviceUpstream.Name, slowStart.Name, ejectAfterFailures.Name, backendProtocol.Name,
 }
 

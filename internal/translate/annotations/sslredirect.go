@@ -74,7 +74,7 @@ func (s *Settings) RedirectFor(path string, port int) (redirect *ir.HTTPSRedirec
 		prefixes = exempt
 	}
 	starts := func(location string) bool { return isBelow(path, location) }
-	if s.Closed || s.redirects(path) != nil || r.Off && !r.Forced || slices.ContainsFunc(prefixes, starts) {
+	if s.rejectsAll() || s.redirects(path) != nil || r.Off && !r.Forced || slices.ContainsFunc(prefixes, starts) {
 		return nil, false
 	}
 	redirect = &ir.HTTPSRedirect{Status: r.Status, KeepSlash: r.KeepSlash}

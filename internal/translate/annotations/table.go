@@ -18,6 +18,7 @@ var Table = option.Table[Settings, string]{
 	enableCORS, corsAllowOrigin, corsAllowMethods, corsAllowHeaders, corsExposeHeaders,
 	corsAllowCredentials, corsMaxAge,
 	permanentRedirect, permanentRedirectCode, temporalRedirect, temporalRedirectCode,
+	maintenance, maintenanceAllowlist,
 	allowlistSourceRange, whitelistSourceRange, denylistSourceRange,
 	limitRPS, limitRPM, limitBurstMultiplier, limitConnections, limitAllowlist, limitWhitelist,
 	authType, authSecret, authSecretType, authRealm, satisfy,
@@ -69,11 +70,13 @@ type Asked struct {
 	ClientAuth clientAuth
 	BackendTLS backendTLS
 	Canary     canaryAsked
-	Sources    sources
-	Redirects  redirects
-	CORS       cors
-	Limits     limits
-	BasicAuth  basicAuth
+	// Maintenance configures whether the Ingress is closed, and for whom it is open meanwhile.
+	Maintenance maintenanceAsked
+	Sources     sources
+	Redirects   redirects
+	CORS        cors
+	Limits      limits
+	BasicAuth   basicAuth
 	// SatisfyAny is true if a client is allowed as soon as it passes one of the filters for access control.
 	SatisfyAny bool
 	// Auth is the external authentication that annotations of the Ingress configure. GlobalAuth is the external
@@ -137,6 +140,9 @@ var phases = []phase{
 	{Name: "invalid access control", Doc: "returns 503 if the access control of the Ingress is invalid or not " +
 		"supported",
 		filters: (*Settings).closed},
+	{Name: "maintenance", Doc: "returns 503 if `k8singress.io/maintenance` is `true`, except for clients in " +
+		"`k8singress.io/maintenance-allowlist`",
+		filters: (*Settings).maintenance},
 	// This phase is implemented by FiltersOfRoot. It applies only to requests for exactly "/", which also pass the
 	// filters of the earlier phases.
 	{Name: appRoot.Name, Doc: "redirects requests for `/`; the later steps do not apply to them"},

@@ -468,3 +468,20 @@ func TestBlockFailsClosed(t *testing.T) {
 		}
 	}
 }
+
+// TestMaintenance checks that an invalid list of clients closes no Ingress, but allows no client during a maintenance,
+// whatever the list for all Ingresses contains. An invalid switch closes all Ingresses.
+func TestMaintenance(t *testing.T) {
+	config, problems := parse(map[string]string{"maintenance": "true", "maintenance-allowlist": "192.0.2.1"})
+	if got := config.Defaults.Asked.Maintenance; !got.On || !slices.Equal(got.Allow, []string{"192.0.2.1/32"}) ||
+		len(problems) > 0 {
+		t.Errorf("%+v, %v", got, problems)
+	}
+	class, problems := ParseClass(config.Defaults, map[string]string{"maintenance-allowlist": "office"})
+	if got := class.Asked.Maintenance; class.Closed || !got.On || got.Allow != nil || len(problems) != 1 {
+		t.Errorf("an invalid list: %+v, closed is %t, %v", got, class.Closed, problems)
+	}
+	if class, _ = ParseClass(config.Defaults, map[string]string{"maintenance": "yes"}); !class.Closed {
+		t.Error("an invalid switch closes nothing")
+	}
+}

@@ -34,6 +34,7 @@ var Table = slices.Concat(option.Table[Config, string]{
 	annotation("proxy-http-version"), annotation("proxy-cookie-path"), annotation("proxy-cookie-domain"),
 	annotation("proxy-redirect-from"), annotation("proxy-redirect-to"),
 	annotation("whitelist-source-range"), annotation("denylist-source-range"),
+	own("maintenance"), own("maintenance-allowlist"),
 	annotation("limit-rate"), annotation("limit-rate-after"),
 	ofIngresses(&annotations.LimitStatus), ofIngresses(&annotations.LimitConnectionsStatus),
 	ofIngresses(&annotations.LimitKey),

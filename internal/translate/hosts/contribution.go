@@ -47,8 +47,9 @@ type Contribution struct {
 	// PassesThrough is true if TLS connections for the hosts are forwarded to the backend of the path "/" without
 	// terminating TLS.
 	PassesThrough bool
-	// Closed is true if all paths return 503.
-	Closed bool
+	// Closed is true if all paths return 503. Maintenance is true if all paths return 503 to most clients, because the
+	// object is closed for maintenance.
+	Closed, Maintenance bool
 	// ClientAuth configures client certificates for the hosts. If it is nil, the object does not request client
 	// certificates.
 	ClientAuth *ir.ClientAuth

@@ -54,12 +54,15 @@ func (m *mergeState) passthrough(results []*Contribution) {
 // because another object (the parameter closed) or chosen itself rejects all requests for the path "/". With
 // passthrough, clients could reach a backend that must not get their requests.
 func (m *mergeState) keepOut(chosen, closed *Contribution, status string) {
-	who, why := "this Ingress", "See its other problems"
+	who, why, severity := "this Ingress", "See its other problems", report.Error
 	if chosen != closed {
 		who, why = closed.Ref().String(), "See the verdict on that object"
 	}
+	if closed.Maintenance && !closed.Closed {
+		why, severity = "It is closed for maintenance", report.Warning
+	}
 	m.problem(chosen, report.Problem{
-		Severity: report.Error, Reason: report.InvalidAnnotation, Field: report.AnnotationField(report.SSLPassthrough),
+		Severity: severity, Reason: report.InvalidAnnotation, Field: report.AnnotationField(report.SSLPassthrough),
 		Message: fmt.Sprintf(
 			"the TLS connections of the host %s are not passed through, because %s rejects all requests for the path "+
 				"/: the controller terminates TLS, and requests get %s. %s", m.Host.Host, who, status, why),
@@ -75,7 +78,7 @@ func (m *mergeState) closes(root claim) (by *Contribution, status string) {
 		return nil, ""
 	case m.conflicting[root.by]:
 		return root.by, "403"
-	case root.by.Closed:
+	case root.by.Closed, root.by.Maintenance:
 		return root.by, "503"
 	case auth != nil && auth.Closed:
 		return cmp.Or(m.resultOf(auth.Origin), root.by), "403"

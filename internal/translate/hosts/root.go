@@ -36,7 +36,7 @@ func (m *mergeState) appRoot() {
 	m.Host.Routes = slices.Insert(m.Host.Routes, 0, &ir.Route{
 		Match:   ir.Match{PathMatch: ir.PathMatch{Type: ir.MatchExact, Path: "/"}},
 		Filters: append(m.toHTTPS(chosen.Root), chosen.Root.Filters...), Backends: ir.To(chosen.Paths[host][0].Backend),
-		Origin: chosen.Ref(), RoutePolicy: chosen.Root.RoutePolicy,
+		ErrorPages: chosen.Root.ErrorPages, Origin: chosen.Ref(), RoutePolicy: chosen.Root.RoutePolicy,
 	})
 }
 

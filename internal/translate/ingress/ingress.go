@@ -128,7 +128,7 @@ func (r *reading) read() {
 	r.backendTLS()
 	r.users()
 	r.errorPages()
-	r.Closed = r.annotations.Closed
+	r.Closed, r.Maintenance = r.annotations.Closed, r.annotations.InMaintenance()
 	r.Aliases, r.WWW = r.annotations.Aliases, r.annotations.WWWStatus()
 	r.passthrough()
 	r.rules()
@@ -289,7 +289,7 @@ func (r *reading) otherPaths() {
 func (r *reading) appRoot() {
 	if filters := r.annotations.FiltersOfRoot(); filters != nil && !r.unreadable {
 		r.Root = &hosts.Path{Filters: filters, Redirect: r.Redirect, RedirectAlways: r.RedirectAlways,
-			RoutePolicy: r.annotations.RoutePolicy}
+			ErrorPages: r.pages, RoutePolicy: r.annotations.RoutePolicy}
 	}
 }
 

@@ -65,9 +65,11 @@ func (r *reading) passesRoot(match ir.PathMatch) bool {
 	return r.PassesThrough && !r.keepsOut() && match.Path == "/"
 }
 
-// keepsOut reports whether all requests for the Ingress are rejected, because a setting that restricts access is
-// invalid.
-func (r *Result) keepsOut() bool { return r.Closed || r.ClientAuth != nil && r.ClientAuth.Closed }
+// keepsOut reports whether requests for the Ingress are rejected, because a setting that restricts access is invalid,
+// or because the Ingress is closed for maintenance.
+func (r *Result) keepsOut() bool {
+	return r.Closed || r.Maintenance || r.ClientAuth != nil && r.ClientAuth.Closed
+}
 
 // The method hostless adds a warning to an Ingress without rules: ssl-passthrough has no effect on it, because
 // connections are passed through by host name.

@@ -84,7 +84,7 @@ var instead = map[string]string{
 	"limit_req":            "use the annotation limit-rps or limit-rpm",
 	"proxy_set_header": "set the header in a handler chain, and name the chain in the annotation " +
 		"k8singress.io/chains",
-	"return":     "use permanent-redirect or temporal-redirect, or a handler chain",
+	"return":     "use permanent-redirect, temporal-redirect or k8singress.io/maintenance, or a handler chain",
 	"rewrite":    "use the annotation rewrite-target",
 	"satisfy":    "use the annotation satisfy",
 	"sub_filter": "use a handler chain",

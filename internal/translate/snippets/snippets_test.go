@@ -41,6 +41,7 @@ func TestNotHarmless(t *testing.T) {
 		"location / { add_header A b; }":            `"location"`,
 		"if ($host = a) { add_header A b; }":        `"if"`,
 		"return 403;":                               "permanent-redirect",
+		"return 503;":                               "k8singress.io/maintenance",
 		"rewrite ^ /x break;":                       "rewrite-target",
 		"auth_basic off;":                           "auth-type",
 		"satisfy any;":                              "satisfy",
