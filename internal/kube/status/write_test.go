@@ -12,6 +12,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/k8singress/k8singress/internal/kube/status"
+	"github.com/k8singress/k8singress/internal/model/settings"
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
@@ -127,4 +128,24 @@ func TestWithoutElection(t *testing.T) {
 	if n := count(client, "get", "leases", ""); n > 0 {
 		t.Errorf("%d requests for a Lease", n)
 	}
+}
+
+// TestStatusOff checks that no addresses are written if the option is off, and that Events still are. Addresses that
+// were written before stay.
+func TestStatusOff(t *testing.T) {
+	web := ingress("web", "192.0.2.9")
+	client := clientOf(web)
+	r := leader(t, client)
+	config := at("192.0.2.1")
+	config.Status = settings.StatusOff
+	r.Publish(warned("web", "something is wrong"), taken(web), config, nil)
+	fixture.Holds(t, "the Event is written", func() bool { return len(eventsIn(t, client)) == 1 })
+	r.Publish(warned("web", "something else is wrong"), taken(web), config, nil)
+	fixture.Holds(t, "the second Event is written", func() bool { return len(eventsIn(t, client)) == 2 })
+	if n := count(client, "patch", "ingresses", ""); n != 0 {
+		t.Errorf("the status was written %d times", n)
+	}
+	config.Status = ""
+	r.Publish(warned("web", "something else is wrong"), taken(web), config, nil)
+	fixture.Holds(t, "the status is written", func() bool { return addressOf(t, client, "web") == "[192.0.2.1]" })
 }

@@ -61,6 +61,7 @@ var proofsOfOptions = map[string]string{
 	"publish_ports":               "internal/kube/status:TestPortsComeAndGo",
 	"publish_address":             "test/e2e:TestStatusAndEvents",
 	"publish_nodes":               "internal/kube/status:TestStatusHasTheNodesOfThePods",
+	"status":                      "internal/kube/status:TestStatusOff",
 	"ssl_passthrough":             "TestPassthrough",
 	"default_backend":             "TestDefaultBackend",
 	"default_certificate":         "TestCertificateOfAnotherHost",
@@ -79,6 +80,7 @@ var proofsOfOptions = map[string]string{
 	"chain":                       "TestRespondingChain",
 	"election_id":                 "test/e2e:TestRightsOfIngressNginx",
 	"election_fallback":           "test/e2e:TestRightsOfIngressNginx",
+	"election_namespace":          "k8singress:TestReloadWithAnOptionOfTheSource",
 }
 
 // optionNames returns the names of all options, from the list of the chart, which is printed from their table.

@@ -138,11 +138,11 @@ func (s *sources) shows(t *testing.T, kind, row, field, proof string) {
 }
 
 // nameOf returns a pattern for the name of a row in the text of a test. An option must begin a line, as in a Caddyfile,
-// because words such as http and zone also occur in texts that configure nothing.
+// or be the name of a JSON value, because words such as http and zone also occur in texts that configure nothing.
 func nameOf(kind, row string) *regexp.Regexp {
 	name := regexp.QuoteMeta(strings.TrimPrefix(row, annotations.OwnPrefix))
 	if kind == "option" {
-		return regexp.MustCompile(`(?m)^\s*` + name + `( |$)`)
+		return regexp.MustCompile(`(?m)^\s*` + name + `( |$)|"` + name + `":`)
 	}
 	return regexp.MustCompile(`(^|[^a-z0-9_-])` + name + `($|[^a-z0-9_-])`)
 }
