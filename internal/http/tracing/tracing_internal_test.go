@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,14 +27,25 @@ import (
 
 // recorder is an exporter that keeps the spans, and fails with err if that is not nil.
 type recorder struct {
+	err error
+
+	mu    sync.Mutex
 	spans []sdktrace.ReadOnlySpan
-	err   error
 }
 
 // ExportSpans implements sdktrace.SpanExporter.
 func (r *recorder) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.spans = append(r.spans, spans...)
 	return r.err
+}
+
+// exported returns the spans that were exported until now.
+func (r *recorder) exported() []sdktrace.ReadOnlySpan {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.spans
 }
 
 // Shutdown implements sdktrace.SpanExporter.
@@ -121,11 +133,11 @@ func TestTraces(t *testing.T) {
 			}
 			End(x, nil)
 			tracer.Flush()
-			if len(to.spans) > 1 || len(to.spans) == 1 != c.sampled {
-				t.Fatalf("%d spans are exported", len(to.spans))
+			if len(to.exported()) > 1 || len(to.exported()) == 1 != c.sampled {
+				t.Fatalf("%d spans are exported", len(to.exported()))
 			}
-			if c.sampled && c.joins != (to.spans[0].Parent().SpanID().String() == clientSpan) {
-				t.Errorf("the parent is %s", to.spans[0].Parent().SpanID())
+			if c.sampled && c.joins != (to.exported()[0].Parent().SpanID().String() == clientSpan) {
+				t.Errorf("the parent is %s", to.exported()[0].Parent().SpanID())
 			}
 		})
 	}
@@ -166,15 +178,15 @@ func TestSpans(t *testing.T) {
 			}
 			End(x, c.err)
 			tracer.Flush()
-			if x.Span != nil || len(to.spans) != 1 {
-				t.Fatalf("the span is %v, and %d are exported", x.Span, len(to.spans))
+			if x.Span != nil || len(to.exported()) != 1 {
+				t.Fatalf("the span is %v, and %d are exported", x.Span, len(to.exported()))
 			}
 			attributes := map[string]string{}
-			for _, a := range to.spans[0].Attributes() {
+			for _, a := range to.exported()[0].Attributes() {
 				attributes[string(a.Key)] = a.Value.String()
 			}
-			status := to.spans[0].Status()
-			got := fmt.Sprint(to.spans[0].Name(), " ", attributes["http.status_code"], " ", status.Code, " ",
+			status := to.exported()[0].Status()
+			got := fmt.Sprint(to.exported()[0].Name(), " ", attributes["http.status_code"], " ", status.Code, " ",
 				status.Description)
 			if got != c.want {
 				t.Errorf("the span is %q, want %q", got, c.want)
@@ -216,8 +228,8 @@ func TestUntraced(t *testing.T) {
 	End(x, nil)
 	tracer.Flush()
 	tracer.Begin(x, route(&ir.Tracing{}))
-	if x.Span != nil || len(to.spans) != 1 {
-		t.Errorf("after the end there is the span %v, and %d are exported", x.Span, len(to.spans))
+	if x.Span != nil || len(to.exported()) != 1 {
+		t.Errorf("after the end there is the span %v, and %d are exported", x.Span, len(to.exported()))
 	}
 }
 
@@ -239,8 +251,8 @@ func TestRetire(t *testing.T) {
 				<-time.After(c.lasts) // In a bubble this takes no time.
 				End(x, nil)
 				synctest.Wait()
-				if len(to.spans) != c.want {
-					t.Errorf("%d spans are exported, want %d", len(to.spans), c.want)
+				if len(to.exported()) != c.want {
+					t.Errorf("%d spans are exported, want %d", len(to.exported()), c.want)
 				}
 			})
 		})
@@ -335,8 +347,8 @@ func TestBatches(t *testing.T) {
 			spans(c.spans)
 			<-time.After(c.passes) // In a bubble this takes no time.
 			synctest.Wait()
-			if len(to.spans) != c.want {
-				t.Errorf("step %d: %d spans are exported, want %d", i, len(to.spans), c.want)
+			if len(to.exported()) != c.want {
+				t.Errorf("step %d: %d spans are exported, want %d", i, len(to.exported()), c.want)
 			}
 		}
 		tracer.Flush()
