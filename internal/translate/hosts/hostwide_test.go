@@ -1,6 +1,7 @@
 package hosts_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
@@ -15,7 +16,9 @@ func TestAppRoots(t *testing.T) {
 			of: []*hosts.Contribution{
 				ingress("a/none", 1, rule("s.example", "/ web")),
 				ingress("a/old", 2, rule("s.example", "/app app"), rooted("/app")),
-				ingress("a/same", 3, rule("s.example", "/same app"), rooted("/app")),
+				ingress("a/same", 3, rule("s.example", "/same app"), rooted("/app"), func(c *hosts.Contribution) {
+					c.Root.Filters = slices.Insert(c.Root.Filters, 0, ir.Filter(ir.Maintenance{}))
+				}),
 				ingress("a/young", 4, rule("s.example", "/next app"), rooted("/next")),
 			},
 			serves: []string{

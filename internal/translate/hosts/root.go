@@ -19,7 +19,7 @@ func (m *mergeState) appRoot() {
 		case r.Root == nil || len(r.Paths[host]) == 0:
 		case chosen == nil:
 			chosen = r
-		case !reflect.DeepEqual(r.Root.Filters, chosen.Root.Filters):
+		case !reflect.DeepEqual(redirectOf(r.Root), redirectOf(chosen.Root)):
 			m.otherRoot(r, "the setting has no effect on "+OrEvery(host)+": "+snapshot.Elder(chosen.Object, r.Object)+
 				" has a different app-root, which is used instead")
 		}
@@ -39,6 +39,10 @@ func (m *mergeState) appRoot() {
 		ErrorPages: chosen.Root.ErrorPages, Origin: chosen.Ref(), RoutePolicy: chosen.Root.RoutePolicy,
 	})
 }
+
+// redirectOf returns the last filter for "/", which is the redirect to app-root. The filters before it decide who gets
+// the redirect.
+func redirectOf(root *Path) ir.Filter { return root.Filters[len(root.Filters)-1] }
 
 func (m *mergeState) otherRoot(r *Contribution, message string) {
 	m.problem(r, report.Problem{
