@@ -7,7 +7,7 @@ import (
 )
 
 // TestPassthroughInMaintenance checks that TLS connections are not passed through if the path "/" is in maintenance,
-// because passed-through connections do not pass the filter for the maintenance.
+// because passed-through connections do not pass the filter for maintenance.
 func TestPassthroughInMaintenance(t *testing.T) {
 	closed := func(c *hosts.Contribution) { c.Closed = true }
 	maintained := func(c *hosts.Contribution) { c.Maintenance = true }
@@ -21,9 +21,8 @@ func TestPassthroughInMaintenance(t *testing.T) {
 			problems: []string{
 				"warning InvalidAnnotation Ingress/a/young " +
 					"metadata.annotations[nginx.ingress.kubernetes.io/ssl-passthrough]: the TLS connections " +
-					"of the host s.example are not passed through, because Ingress/a/old rejects all " +
-					"requests for the path /: the controller terminates TLS, and requests get 503. It is " +
-					"closed for maintenance",
+					"of the host s.example are not passed through, because Ingress/a/old is closed for " +
+					"maintenance: the controller terminates TLS, and requests get 503",
 			},
 		},
 		"of a closed Ingress": {

@@ -54,18 +54,19 @@ func (m *mergeState) passthrough(results []*Contribution) {
 // because another object (the parameter closed) or chosen itself rejects all requests for the path "/". With
 // passthrough, clients could reach a backend that must not get their requests.
 func (m *mergeState) keepOut(chosen, closed *Contribution, status string) {
-	who, why, severity := "this Ingress", "See its other problems", report.Error
+	who, why, severity := "this Ingress", "rejects all requests for the path /", report.Error
+	see := ". See its other problems"
 	if chosen != closed {
-		who, why = closed.Ref().String(), "See the verdict on that object"
+		who, see = closed.Ref().String(), ". See the verdict on that object"
 	}
-	if closed.Maintenance && !closed.Closed {
-		why, severity = "It is closed for maintenance", report.Warning
+	if status == "503" && closed.Maintenance && !closed.Closed {
+		why, see, severity = "is closed for maintenance", "", report.Warning
 	}
 	m.problem(chosen, report.Problem{
 		Severity: severity, Reason: report.InvalidAnnotation, Field: report.AnnotationField(report.SSLPassthrough),
 		Message: fmt.Sprintf(
-			"the TLS connections of the host %s are not passed through, because %s rejects all requests for the path "+
-				"/: the controller terminates TLS, and requests get %s. %s", m.Host.Host, who, status, why),
+			"the TLS connections of the host %s are not passed through, because %s %s: the controller terminates TLS, "+
+				"and requests get %s%s", m.Host.Host, who, why, status, see),
 	})
 }
 
