@@ -82,7 +82,7 @@ func TestMaintenance(t *testing.T) {
 }
 
 // TestMaintenanceOfAll checks that the ConfigMap closes all Ingresses except those that set the annotation to false,
-// that an Ingress can have its own list of clients, and that the end of the maintenance needs no reload.
+// that an Ingress can have its own list of clients, and that the end of maintenance needs no reload.
 func TestMaintenanceOfAll(t *testing.T) {
 	ip, port := backend(t, "web")
 	in := start(t, class+service("web", port, ip)+rule("app", "app.example", "Prefix", "/", "web")+

@@ -9,10 +9,11 @@ import (
 var retryAfter = Annotation{
 	Name: OwnPrefix + "retry-after",
 	Doc: "The number of seconds in the `Retry-After` header of responses with status 503. The controller adds this " +
-		"header only if it sends the 503 itself: if there are no endpoints, if a request exceeds a limit, if all " +
-		"requests for the Ingress get 503 because an annotation is invalid, or if Caddy rejects a " +
-		"[chain](chains.md). An [error page](error-pages.md) that replaces such a response gets the header if its " +
-		"status is 503. Other responses of endpoints are not changed. With 0, there is no header.",
+		"header only if it sends the 503 itself, for example during " +
+		"[maintenance](annotations.md#k8singressiomaintenance), if there are no endpoints, if a request exceeds a " +
+		"limit, if an annotation is invalid, or if a [chain](chains.md) fails with 503. An " +
+		"[error page](error-pages.md) that replaces such a response gets the header if its status is 503. Other " +
+		"responses of endpoints are not changed. With 0, there is no header.",
 	Values: nginx.AreSeconds(0), Example: "30", Default: "0", Scope: ScopeLocation, Risk: RiskLow,
 	Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.RetryAfter }, nginx.Seconds(0)),
 }

@@ -70,7 +70,7 @@ type Asked struct {
 	ClientAuth clientAuth
 	BackendTLS backendTLS
 	Canary     canaryAsked
-	// Maintenance configures whether the Ingress is closed, and for whom it is open meanwhile.
+	// Maintenance holds the switch for maintenance, and the clients that are still served.
 	Maintenance maintenanceAsked
 	Sources     sources
 	Redirects   redirects
@@ -131,8 +131,8 @@ var phases = []phase{
 	// This phase is implemented by beforeRoute in package live. It applies to routes for which RedirectFor returns a
 	// redirect.
 	{Name: "redirect to HTTPS",
-		Doc: "redirects HTTP requests, as described in [TLS](tls.md#redirects), except on paths that return 503 or " +
-			"redirect to another URL"},
+		Doc: "redirects HTTP requests, as described in [TLS](tls.md#redirects), except on paths that return 503 " +
+			"to all clients or redirect to another URL"},
 	// This phase is implemented by beforeRoute and admit in package live.
 	{Name: "client certificates",
 		Doc: "verifies them according to `auth-tls-*`, as described in [Client " +

@@ -469,7 +469,7 @@ func TestBlockFailsClosed(t *testing.T) {
 	}
 }
 
-// TestMaintenance checks that an invalid list of clients closes no Ingress, but allows no client during a maintenance,
+// TestMaintenance checks that an invalid list of clients closes no Ingress, but allows no client during maintenance,
 // whatever the list for all Ingresses contains. An invalid switch closes all Ingresses.
 func TestMaintenance(t *testing.T) {
 	config, problems := parse(map[string]string{"maintenance": "true", "maintenance-allowlist": "192.0.2.1"})
