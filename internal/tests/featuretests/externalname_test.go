@@ -24,20 +24,6 @@ spec: {type: ExternalName, externalName: %q}
 `, name, host)
 }
 
-// ruleTo is like rule, for a port other than 80.
-func ruleTo(port, name, host, service string) string {
-	return fmt.Sprintf(`---
-apiVersion: networking.k8s.io/v1
-kind: Ingress
-metadata: {name: %s}
-spec:
-  ingressClassName: nginx
-  rules:
-  - host: %q
-    http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: %s, port: {number: %s}}}}]}
-`, name, host, service, port)
-}
-
 // names is a DNS server.
 type names struct {
 	address string

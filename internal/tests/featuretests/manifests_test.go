@@ -68,6 +68,11 @@ spec:
 `, name, host, path, kind, service)
 }
 
+// ruleTo is like rule for all paths of a host, and for a port other than 80.
+func ruleTo(port, name, host, service string) string {
+	return strings.Replace(rule(name, host, "Prefix", "/", service), "{number: 80}", "{number: "+port+"}", 1)
+}
+
 // annotated returns an Ingress "default/NAME" for all paths of a host, with annotations.
 func annotated(name, host, service string, annotations ...string) string {
 	return annotate(rule(name, host, "Prefix", "/", service), annotations...)
