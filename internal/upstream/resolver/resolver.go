@@ -163,6 +163,11 @@ func (r *Resolver) Follow(id, external string) {
 		r.rouse()
 	}
 	n.ports[id] = t.port
+	if len(n.waiting) > 0 {
+		// The name may wait behind names of another namespace that do not respond.
+		r.takeTurns(n)
+		r.rouse()
+	}
 	if n.resolved || r.options.Access == Nothing {
 		r.publish(n, id)
 	}
@@ -186,6 +191,17 @@ func (r *Resolver) unfollow(id string) {
 		delete(r.names, n.host)
 		r.queue.Remove(n)
 		r.forgetTurns(n)
+	}
+}
+
+// takeTurns adds a name to the queues of all namespaces that use it. In a queue that already holds the name, it keeps
+// its position.
+func (r *Resolver) takeTurns(n *name) {
+	for _, namespace := range n.namespaces() {
+		if !slices.Contains(n.waiting, namespace) {
+			n.waiting = append(n.waiting, namespace)
+			r.due.Push(namespace, turn{n, namespace}, n.failures == 0)
+		}
 	}
 }
 

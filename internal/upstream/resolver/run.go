@@ -61,10 +61,7 @@ func (r *Resolver) next() (turn, *client, time.Duration) {
 	}
 	now := time.Now()
 	for n, ok := r.queue.Pop(now); ok; n, ok = r.queue.Pop(now) {
-		n.waiting = n.namespaces()
-		for _, namespace := range n.waiting {
-			r.due.Push(namespace, turn{n, namespace}, n.failures == 0)
-		}
+		r.takeTurns(n)
 	}
 	if next, ok := r.due.Pop(); ok {
 		r.forgetTurns(next.name)

@@ -28,6 +28,10 @@ func TestTenant11Names(t *testing.T) {
 	}
 	fixture.Holds(t, "the other namespace has its share", func() bool { return asked() > 0 })
 	f.Follow("b/shared/80", "shared.example:80")
+	fixture.Holds(t, "the shared name waits in the queue of the first namespace", func() bool {
+		_, queued := f.Known()
+		return queued == 0
+	})
 	f.Follow("c/shared/80", "shared.example:80")
 	f.Follow("c/one/80", "one.example:80")
 	for id, want := range map[string]string{"c/one/80": "192.0.2.1:80", "c/shared/80": "192.0.2.2:80",
