@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// A Filter changes a request or its response, or responds instead of the backend. All implementations are in this file.
-// Package render has one case for each of them.
+// A Filter changes a request or its response, or responds instead of the backend. All implementations are in this file
+// and in program.go. Package render has one case for each of them.
 type Filter interface {
 	// Guards reports whether the filter restricts access, so that some requests may not reach the backend. If any
 	// filter that restricts access to a route changes, the open streams of the route are ended, because their clients

@@ -1,0 +1,194 @@
+package ir
+
+// Program is the nginx configuration that an author of an Ingress or the administrator has written for one location,
+// as typed directives. A value of type string whose comment calls it a template may contain variables of the form $name
+// or ${name}: nginx variables, the capture groups $1 to $9 of the last regular expression that matched, and variables
+// that the program sets. The value of a variable is data: variables in it are not expanded.
+type Program struct {
+	// Steps are the directives that nginx runs in the order of the configuration.
+	Steps []Step `json:"steps,omitempty"`
+	// Directives apply to requests for which no If with directives of its own was true.
+	Directives
+}
+
+// Step is one directive of nginx's rewrite module. Exactly one field is set.
+type Step struct {
+	Set     *SetVariable `json:"set,omitempty"`
+	If      *If          `json:"if,omitempty"`
+	Return  *Return      `json:"return,omitempty"`
+	Rewrite *Rewrite     `json:"rewrite,omitempty"`
+	// Break skips the rest of Program.Steps, and the rewrite-target of the Ingress.
+	Break bool `json:"break,omitempty"`
+}
+
+// SetVariable sets a variable.
+type SetVariable struct {
+	// Name is the name of the variable, without the dollar sign.
+	Name string `json:"name"`
+	// Value is a template.
+	Value string `json:"value"`
+}
+
+// If runs Steps if its condition is true for a request. If several conditions of a program are true, the Directives of
+// the last one apply.
+type If struct {
+	Condition
+	Steps []Step `json:"steps,omitempty"`
+	// Directives replace the directives of the level that contains the If. They already contain what this level
+	// inherits. They are nil in a server-snippet, where an If contains only steps.
+	*Directives
+}
+
+// Condition compares the value of a variable.
+type Condition struct {
+	// Variable is the name of the variable, without the dollar sign.
+	Variable string `json:"variable"`
+	// Operator is one of the constants below.
+	Operator Operator `json:"operator,omitempty"`
+	// Value is a template for Equal and NotEqual, and a regular expression for the other operators.
+	Value string `json:"value,omitempty"`
+}
+
+// Operator is the operator of a Condition, as written in nginx.
+type Operator string
+
+// The operators of conditions. A condition without an operator is true unless the variable is empty or "0".
+const (
+	IsTrue         Operator = ""
+	Equal          Operator = "="
+	NotEqual       Operator = "!="
+	Matches        Operator = "~"
+	MatchesFold    Operator = "~*"
+	NotMatches     Operator = "!~"
+	NotMatchesFold Operator = "!~*"
+)
+
+// Return ends the request with a response. Status 444 closes the connection without a response.
+type Return struct {
+	Status int `json:"status"`
+	// Text is a template. For the status codes 301, 302, 303, 307 and 308 it is the URL of the redirect, otherwise the
+	// body of the response. With HasText false, nginx's page for the status is meant, which error pages can replace.
+	Text    string `json:"text,omitempty"`
+	HasText bool   `json:"has_text,omitempty"`
+}
+
+// Rewrite changes the path if Pattern, a regular expression, matches it.
+type Rewrite struct {
+	Pattern string `json:"pattern"`
+	// Target is a template. It is the new path, or the URL of a redirect if it begins with http://, https:// or
+	// $scheme. The query of the request is appended unless Target ends with "?".
+	Target string `json:"target"`
+	Flag   Flag   `json:"flag,omitempty"`
+}
+
+// Flag says what happens after a Rewrite that matched.
+type Flag string
+
+// The flags of a Rewrite. Without a flag, the steps continue, and then a route for the new path is searched.
+const (
+	NoFlag Flag = ""
+	// Last ends the steps, and searches a route for the new path.
+	Last Flag = "last"
+	// BreakFlag ends the steps, and keeps the route. It skips the rewrite-target of the Ingress.
+	BreakFlag Flag = "break"
+	// RedirectFlag redirects with status 302, and Permanent with status 301.
+	RedirectFlag Flag = "redirect"
+	Permanent    Flag = "permanent"
+)
+
+// Directives are the directives that nginx does not run in order. Directives of outer levels that a level inherits are
+// part of the level's Directives.
+type Directives struct {
+	// InputHeaders are changes to the request, which later filters and the endpoint see (more_set_input_headers and
+	// more_clear_input_headers).
+	InputHeaders []MoreHeaders `json:"input_headers,omitempty"`
+	// EndpointHeaders are header fields of the request to the endpoint (proxy_set_header). Values are templates, which
+	// are expanded when the request is sent to an endpoint. A field with an empty value is removed.
+	EndpointHeaders []Header `json:"endpoint_headers,omitempty"`
+	// Hide lists header fields of the endpoint's response that the client does not get (proxy_hide_header). Pass lists
+	// fields that the client gets although the controller hides them by default (proxy_pass_header).
+	Hide []string `json:"hide,omitempty"`
+	Pass []string `json:"pass,omitempty"`
+	// MoreHeaders are changes to the response (more_set_headers and more_clear_headers), in their order. They are
+	// applied after AddHeaders.
+	MoreHeaders []MoreHeaders `json:"more_headers,omitempty"`
+	// AddHeaders are header fields that are added to the response (add_header).
+	AddHeaders []AddedHeader `json:"add_headers,omitempty"`
+	// Expires sets Expires and Cache-Control of the response. Nil means that the fields are not changed.
+	Expires *Expires `json:"expires,omitempty"`
+	// AuthVariables are variables that are set from the response of external authentication (auth_request_set). Values
+	// are templates, in which $upstream_http_NAME, $upstream_status and $upstream_cookie_NAME stand for this response.
+	AuthVariables []SetVariable `json:"auth_variables,omitempty"`
+	// DefaultType is the Content-Type of responses of Return with a text. Empty means text/html.
+	DefaultType string `json:"default_type,omitempty"`
+	// Unlogged is set by "access_log off".
+	Unlogged bool `json:"unlogged,omitempty"`
+}
+
+// MoreHeaders is one directive of nginx's module headers-more.
+type MoreHeaders struct {
+	// Set are fields that replace all fields with the same name. Values are templates. A field with an empty value is
+	// removed. Clear are names of fields to remove; a name that ends with "*" stands for all names with this prefix.
+	Set   []Header `json:"set,omitempty"`
+	Clear []string `json:"clear,omitempty"`
+	// IfPresent changes only fields that the message already has (-r of the directives for requests).
+	IfPresent bool `json:"if_present,omitempty"`
+	// Statuses and Types restrict a change of a response to these statuses and media types (-s and -t). Nil means all.
+	Statuses []int    `json:"statuses,omitempty"`
+	Types    []string `json:"types,omitempty"`
+}
+
+// AddedHeader is a header field that is added to a response.
+type AddedHeader struct {
+	Name string `json:"name"`
+	// Value is a template. If the expanded value is empty, the field is not added.
+	Value string `json:"value"`
+	// Always adds the field to responses with any status. Otherwise it is only added to the statuses to which nginx's
+	// add_header applies: 200, 201, 204, 206, 301, 302, 303, 304, 307 and 308.
+	Always bool `json:"always,omitempty"`
+}
+
+// Expires says how long a response may be kept. Its JSON is the argument of nginx's directive expires in parts.
+type Expires struct {
+	// Mode is "epoch" (1970), "max" (the end of 2037), "off", or empty for Seconds.
+	Mode string `json:"mode,omitempty"`
+	// Seconds is the time from now, or from Last-Modified if Modified is set. It may be negative.
+	Seconds  int64 `json:"seconds,omitempty"`
+	Modified bool  `json:"modified,omitempty"`
+}
+
+// Substitution replaces texts in the bodies of responses (nginx's sub_filter).
+type Substitution struct {
+	// Pairs are the texts to find, without regard to case, and their replacements.
+	Pairs []Replacement `json:"pairs"`
+	// Repeat replaces all occurrences instead of only the first of each text (sub_filter_once off).
+	Repeat bool `json:"repeat,omitempty"`
+	// Types are media types besides text/html whose responses are changed. "*" stands for all types.
+	Types []string `json:"types,omitempty"`
+	// KeepLastModified keeps the field Last-Modified (sub_filter_last_modified on). Otherwise it is removed.
+	KeepLastModified bool `json:"keep_last_modified,omitempty"`
+}
+
+// Replacement is a text to find and its replacement. Both are templates.
+type Replacement struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// Guards implements Filter. A program restricts access if it may respond in place of the endpoint.
+func (p Program) Guards() bool { return responds(p.Steps) }
+
+func responds(steps []Step) bool {
+	for i := range steps {
+		switch s := &steps[i]; {
+		case s.Return != nil, s.If != nil && responds(s.If.Steps):
+			return true
+		case s.Rewrite != nil && s.Rewrite.Flag != BreakFlag:
+			return true
+		}
+	}
+	return false
+}
+
+// Guards implements Filter.
+func (Substitution) Guards() bool { return false }
