@@ -7,7 +7,7 @@ package ir
 type Program struct {
 	// Steps are the directives that nginx runs in the order of the configuration.
 	Steps []Step `json:"steps,omitempty"`
-	// Directives apply to requests for which no If with directives of its own was true.
+	// Directives apply to requests, unless the last If of Steps that was true has Directives.
 	Directives
 }
 
@@ -29,13 +29,13 @@ type SetVariable struct {
 	Value string `json:"value"`
 }
 
-// If runs Steps if its condition is true for a request. If several conditions of a program are true, the Directives of
-// the last one apply.
+// If runs Steps if its condition is true for a request. If several conditions of a program are true, the last one
+// decides which Directives apply.
 type If struct {
 	Condition
 	Steps []Step `json:"steps,omitempty"`
-	// Directives replace the directives of the level that contains the If. They already contain what this level
-	// inherits. They are nil in a server-snippet, where an If contains only steps.
+	// Directives replace Program.Directives. They already contain what the If inherits. If they are nil, the If has no
+	// directives of its own, and Program.Directives apply, even if an earlier If that was true has Directives.
 	*Directives
 }
 
