@@ -38,6 +38,7 @@ type row struct {
 // rows lists all filters; anyof.go adds the filter anyOf. Each constructor, such as newAppRoot, takes the settings of
 // the filter as its argument. The type of the settings comes from package ir.
 var rows = []row{
+	with("k8singress_access_rules", newAccessRules),
 	with("k8singress_app_root", newAppRoot),
 	sharing("k8singress_basic_auth", newBasicAuth),
 	with("k8singress_bandwidth", newBandwidth),

@@ -10,6 +10,7 @@ import (
 
 // cases has the cases of each filter, by the name of its handler.
 var cases = map[string][]filterCase{
+	"k8singress_access_rules":     accessRulesCases,
 	"k8singress_any_of":           anyOfCases,
 	"k8singress_app_root":         appRootCases,
 	"k8singress_bandwidth":        bandwidthCases,
@@ -78,7 +79,7 @@ func TestHandlerNames(t *testing.T) {
 	for _, f := range []ir.Filter{
 		ir.URLRewrite{}, ir.Redirect{}, ir.RewriteRedirect{}, ir.HostRedirect{}, ir.AppRoot{}, ir.RequestHeaders{},
 		ir.ResponseHeaders{}, ir.DirectResponse{}, ir.CORS{}, ir.SourceRanges{}, ir.BasicAuth{}, ir.AnyOf{},
-		ir.RateLimit{}, ir.Bandwidth{}, ir.Maintenance{}, ir.Mirror{}, ir.ExternalAuth{},
+		ir.RateLimit{}, ir.Bandwidth{}, ir.Maintenance{}, ir.Mirror{}, ir.ExternalAuth{}, ir.AccessRules{},
 	} {
 		names = append(names, filter.HandlerName(f))
 	}

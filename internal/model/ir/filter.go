@@ -145,6 +145,22 @@ type SourceRanges struct {
 	Deny  []string `json:"deny,omitempty"`
 }
 
+// AccessRules accepts clients by address, as nginx's directives allow and deny do. The first rule whose network contains
+// the address of the client decides: the client is accepted, or gets 403. If no rule matches, the client is accepted.
+type AccessRules struct {
+	Rules []AccessRule `json:"rules"`
+}
+
+// AccessRule allows or denies the clients of one network. Network is a CIDR, or AllClients.
+type AccessRule struct {
+	Allow   bool   `json:"allow,omitempty"`
+	Network string `json:"network"`
+}
+
+// AllClients is the value of AccessRule.Network for a rule that matches all clients, including clients without an IP
+// address.
+const AllClients = "all"
+
 // Maintenance rejects all clients with 503, except those whose addresses are in Allow, a list of CIDRs.
 type Maintenance struct {
 	Allow []string `json:"allow,omitempty"`
@@ -202,6 +218,9 @@ func (AnyOf) Guards() bool { return true }
 
 // Guards implements Filter.
 func (SourceRanges) Guards() bool { return true }
+
+// Guards implements Filter.
+func (AccessRules) Guards() bool { return true }
 
 // Guards implements Filter.
 func (Maintenance) Guards() bool { return true }

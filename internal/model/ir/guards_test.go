@@ -19,6 +19,7 @@ func TestGuards(t *testing.T) {
 		{ir.HTTPSRedirect{}, false}, {ir.Maintenance{}, true}, {ir.Mirror{}, false}, {ir.RateLimit{}, true},
 		{ir.Redirect{}, true}, {ir.RequestHeaders{}, false}, {ir.ResponseHeaders{}, false},
 		{ir.RewriteRedirect{}, true}, {ir.SourceRanges{}, true}, {ir.URLRewrite{}, false},
+		{ir.AccessRules{}, true},
 	} {
 		if got := c.filter.Guards(); got != c.want {
 			t.Errorf("%T guards: %t", c.filter, got)
