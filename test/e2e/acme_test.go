@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -175,6 +176,18 @@ func TestOneOrderForEachHost(t *testing.T) {
 	r.checkOrders(hosts, 0)
 	for _, caddy := range r.all {
 		r.checkNoReload(caddy)
+	}
+}
+
+// TestAccountContact checks that the address in email is the contact of the account at the authority in acme_ca.
+func TestAccountContact(t *testing.T) {
+	r := newReplicas(t, 1, "email ops@example.com")
+	hosts := r.automatic(r.namespace, 0, 1)
+	r.await("the certificate", func() error { return r.trusted(hosts) })
+	taken, err := r.authority.Taken(t.Context())
+	r.must(err)
+	if want := [][]string{{"mailto:ops@example.com"}}; !reflect.DeepEqual(taken.Accounts, want) {
+		t.Errorf("the contacts of the accounts are %q, want %q", taken.Accounts, want)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -38,7 +39,7 @@ func TestStatusAndEvents(t *testing.T) {
 	other := 1 - leader
 	c.awaitAddress("good", addresses[leader])
 	c.awaitEvent("bad")
-	c.checkLease()
+	c.heldLease()
 
 	// By the time of the next check, a second Event or a write by the other replica would have happened.
 	c.ingress("second", "web")
@@ -65,6 +66,31 @@ func TestStoppedLeaderHandsOver(t *testing.T) {
 	}
 	first.Stop()
 	c.awaitFor(10*time.Second, "the second replica leads", func() error { return isLeader(c, second) })
+}
+
+// TestElectionOff checks that with election off, each of two replicas writes, although their account may not use the
+// default Lease.
+func TestElectionOff(t *testing.T) {
+	c := newCluster(t)
+	c.ingress("good", "web")
+	var replicas [2]*harness.Caddy
+	for i, address := range addresses {
+		replicas[i] = c.caddy(c.options(i, "election off", "publish_address "+address))
+		c.awaitAddress("good", address)
+	}
+	for _, replica := range replicas {
+		c.must(isLeader(c, replica))
+	}
+}
+
+// TestElectionTTL checks that the Lease is valid for election_ttl, after which another replica may take over.
+func TestElectionTTL(t *testing.T) {
+	c := newCluster(t)
+	replica := c.caddy(c.options(0, "election_ttl 20s"))
+	c.awaitFor(takeover, "the replica leads", func() error { return isLeader(c, replica) })
+	if got := ptr.Deref(c.heldLease().Spec.LeaseDurationSeconds, 0); got != 20 {
+		t.Errorf("the Lease is valid for %d seconds, want 20", got)
+	}
 }
 
 func isLeader(c *cluster, replica *harness.Caddy) error {
@@ -137,17 +163,20 @@ func (c *cluster) checkEvents(ingress string) {
 	}
 }
 
-// checkLease checks that our Lease exists. A Lease of ingress-nginx may exist at the same time.
-func (c *cluster) checkLease() {
+// heldLease returns our Lease, and fails the test if it has no holder. A Lease of ingress-nginx may exist at the same
+// time.
+func (c *cluster) heldLease() *coordinationv1.Lease {
 	c.Helper()
 	leases, err := c.CoordinationV1().Leases("").List(c.Context(), metav1.ListOptions{})
 	c.must(err)
 	var names []string
-	for _, lease := range leases.Items {
+	for i := range leases.Items {
+		lease := &leases.Items[i]
 		if lease.Name == "k8singress-k8singress-leader" && ptr.Deref(lease.Spec.HolderIdentity, "") != "" {
-			return
+			return lease
 		}
 		names = append(names, lease.Namespace+"/"+lease.Name)
 	}
-	c.Errorf("no Lease k8singress-k8singress-leader with a holder, among %v", names)
+	c.Fatalf("no Lease k8singress-k8singress-leader with a holder, among %v", names)
+	return nil
 }

@@ -39,7 +39,8 @@ func (c *Cluster) NewOptions(name string, number int, lines ...string) Options {
 	o.Lines = append([]string{
 		"kubeconfig " + c.AccountKubeconfig(), "ingress_class nginx", "http " + o.HTTP, "https " + o.HTTPS,
 	}, lines...)
-	if !slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, "election") }) {
+	elects := func(line string) bool { return line == "election off" || strings.HasPrefix(line, "election_id ") }
+	if !slices.ContainsFunc(lines, elects) {
 		o.Lines = append(o.Lines, "election_id "+accountLease)
 	}
 	return o

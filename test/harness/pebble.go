@@ -23,10 +23,10 @@ type Pebble struct {
 	stop func()
 }
 
-// Taken holds the number of orders for each host, and the number of accounts.
+// Taken holds the number of orders for each host, and the contacts of each account.
 type Taken struct {
 	Orders   map[string]int
-	Accounts int
+	Accounts [][]string
 }
 
 // StartPebble starts an authority that sends HTTP-01 and TLS-ALPN-01 challenges to these ports of this machine. It

@@ -20,12 +20,13 @@ type faults struct {
 	fault *fault
 }
 
-// taken holds the number of orders and accounts.
+// taken holds the number of orders, and the accounts.
 type taken struct {
 	// Orders has the number of orders by name. Replacing has the number of orders that name a certificate to replace.
 	Orders    map[string]int `json:"orders"`
 	Replacing map[string]int `json:"replacing"`
-	Accounts  int            `json:"accounts"`
+	// Accounts has the contacts of each account, such as "mailto:ops@example.com".
+	Accounts [][]string `json:"accounts"`
 }
 
 // fault describes a response that replaces the response of the authority.
@@ -62,7 +63,7 @@ func (f *faults) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Body = io.NopCloser(strings.NewReader(string(body)))
 	var o order
 	if r.URL.Path == ordersPath {
-		o = read(body)
+		o = read[order](body)
 	}
 	if fault := f.take(r, o.names()); fault != nil && fault.answer(w, r) {
 		return
@@ -70,16 +71,16 @@ func (f *faults) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	recorder := &recorder{ResponseWriter: w}
 	f.next.ServeHTTP(recorder, r)
 	if recorder.status == http.StatusCreated {
-		f.count(r.URL.Path, o)
+		f.count(r.URL.Path, o, body)
 	}
 }
 
-func (f *faults) count(path string, o order) {
+func (f *faults) count(path string, o order, body []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
 	case path == accountsPath:
-		f.taken.Accounts++
+		f.taken.Accounts = append(f.taken.Accounts, read[account](body).Contact)
 	case o.Replaces != "":
 		f.taken.Replacing[o.names()]++
 		fallthrough
@@ -136,20 +137,24 @@ func (o order) names() string {
 	return strings.Join(names, ",")
 }
 
-// read parses an order. It returns an empty order if the body is invalid.
-func read(body []byte) order {
+// account is the request for an account.
+type account struct {
+	Contact []string `json:"contact"`
+}
+
+// read parses the payload of a request. It returns an empty payload if the body is invalid.
+func read[T any](body []byte) (value T) {
 	var signed struct {
 		Payload string `json:"payload"`
 	}
-	var o order
 	if json.Unmarshal(body, &signed) != nil {
-		return o
+		return value
 	}
 	payload, err := base64.RawURLEncoding.DecodeString(signed.Payload)
 	if err == nil {
-		_ = json.Unmarshal(payload, &o)
+		_ = json.Unmarshal(payload, &value)
 	}
-	return o
+	return value
 }
 
 // recorder remembers the status of a response.

@@ -180,7 +180,7 @@ func TestReloadDuringAnOrder(t *testing.T) {
 	in.trusted(ca.roots(), "shop.example")
 	in.write("next.yaml", automatic("next", "next.example"))
 	in.trusted(ca.roots(), "next.example")
-	if got := ca.taken(); got.Orders["shop.example"] != 1 || got.Accounts != 1 {
+	if got := ca.taken(); got.Orders["shop.example"] != 1 || len(got.Accounts) != 1 {
 		t.Errorf("the authority took %+v", got)
 	}
 }

@@ -120,7 +120,7 @@ func TestRestartOrdersNothing(t *testing.T) {
 	in.write("c.yaml", automatic("c", "c.example"))
 	in.trusted(roots, "c.example")
 	got := ca.taken()
-	if got.Orders["a.example"] != 1 || got.Orders["b.example"] != 1 || got.Accounts != 1 {
+	if got.Orders["a.example"] != 1 || got.Orders["b.example"] != 1 || len(got.Accounts) != 1 {
 		t.Errorf("the authority took %+v", got)
 	}
 }

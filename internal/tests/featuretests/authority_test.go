@@ -123,7 +123,8 @@ func (a *authority) control(method, path string, body any) []byte {
 // taken lists the requests that an authority received, as defined in test/pebble.
 type taken struct {
 	Orders, Replacing map[string]int
-	Accounts          int
+	// Accounts has the contacts of each account.
+	Accounts [][]string
 }
 
 func (a *authority) taken() taken {

@@ -68,6 +68,7 @@ var proofsOfOptions = map[string]string{
 	"auto_https":                  "TestIssuerOptions",
 	"auto_https_except":           "TestIssuerOptions",
 	"acme_on_missing_secret":      "TestIssuerOptions",
+	"email":                       "test/e2e:TestAccountContact",
 	"acme_ca":                     "test/e2e:TestOneOrderForEachHost",
 	"issuer":                      "TestIssuerOptions",
 	"key_type":                    "TestIssuerOptions",
@@ -78,9 +79,11 @@ var proofsOfOptions = map[string]string{
 	"host_owner":                  "TestTenant20OlderIngress",
 	"acme_solver_namespaces":      "TestTenant03Ownership",
 	"chain":                       "TestRespondingChain",
+	"election":                    "test/e2e:TestElectionOff",
 	"election_id":                 "test/e2e:TestRightsOfIngressNginx",
 	"election_fallback":           "test/e2e:TestRightsOfIngressNginx",
 	"election_namespace":          "k8singress:TestReloadWithAnOptionOfTheSource",
+	"election_ttl":                "test/e2e:TestElectionTTL",
 }
 
 // optionNames returns the names of all options, from the list of the chart, which is printed from their table.
