@@ -99,7 +99,7 @@ func chain(filters []ir.Filter, proxy ir.Proxy) (whole json.RawMessage, access s
 	for _, f := range filters {
 		next := handler(f)
 		handlers = append(handlers, next)
-		if f.Guards() {
+		if f.Guards() != ir.NoRequests {
 			guards = append(guards, next)
 		}
 	}

@@ -52,7 +52,7 @@ type AuthLifetime struct {
 }
 
 // Guards implements Filter.
-func (ExternalAuth) Guards() bool { return true }
+func (ExternalAuth) Guards() Guard { return SomeRequests }
 
 // The regular expression ofRoute matches the nginx variables whose values depend on the route and not on the request.
 var ofRoute = regexp.MustCompile(`\$\{?(namespace|ingress_name|service_name|service_port|location_path)\b`)

@@ -2,16 +2,58 @@ package ir
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 )
 
 // A Filter changes a request or its response, or responds instead of the backend. All implementations are in this file
 // and in program.go. Package render has one case for each of them.
 type Filter interface {
-	// Guards reports whether the filter restricts access, so that some requests may not reach the backend. If any
-	// filter that restricts access to a route changes, the open streams of the route are ended, because their clients
+	// Guards returns which requests the filter may keep from the backend. The result may depend on the settings of the
+	// filter. If any filter that guards a route changes, the open streams of the route are ended, because their clients
 	// may no longer be allowed.
-	Guards() bool
+	Guards() Guard
+}
+
+// Guard says which requests a filter may keep from the backend. A larger value is stricter.
+type Guard int
+
+const (
+	// NoRequests means that the filter restricts nothing.
+	NoRequests Guard = iota
+	// SomeRequests means that the filter decides by what a request contains or by earlier requests, or redirects.
+	SomeRequests
+	// SomeClients means that the filter rejects all requests of some clients, only because of their address. The TLS
+	// connections of a host are not passed through if this guard would not apply to them.
+	SomeClients
+	// AllRequests means that the filter rejects all requests. As for SomeClients, TLS connections are not passed
+	// through. Requests are not redirected to HTTPS first, unless an earlier filter may ask clients for a password.
+	AllRequests
+)
+
+// Strictest returns the strictest guard of the filters. A filter inside AnyOf counts like any other filter.
+func Strictest(filters []Filter) (strictest Guard) {
+	for _, f := range filters {
+		strictest = max(strictest, f.Guards())
+		if list, ok := f.(AnyOf); ok {
+			strictest = max(strictest, Strictest(list.Filters))
+		}
+	}
+	return strictest
+}
+
+// RejectAll reports whether the filters reject every request, and none of them checks what the request contains first.
+func RejectAll(filters []Filter) bool {
+	for _, f := range filters {
+		switch f.Guards() {
+		case AllRequests:
+			return true
+		case SomeRequests:
+			return false
+		case NoRequests, SomeClients:
+		}
+	}
+	return false
 }
 
 // URLRewrite changes the path or the host of the request to the backend. The query is kept. At most one of Target and
@@ -135,8 +177,8 @@ type CORS struct {
 	MaxAge int `json:"max_age"`
 }
 
-// Guards implements Filter. It returns false because browsers enforce CORS; the backend gets all requests.
-func (CORS) Guards() bool { return false }
+// Guards implements Filter. It returns NoRequests because browsers enforce CORS; the backend gets all requests.
+func (CORS) Guards() Guard { return NoRequests }
 
 // SourceRanges accepts clients by address. It rejects with 403 all addresses in Deny and, if Allow is not nil, all
 // addresses outside Allow. Both lists contain CIDRs.
@@ -211,22 +253,36 @@ func UsersOf(filters []Filter) (all []Users) {
 }
 
 // Guards implements Filter.
-func (BasicAuth) Guards() bool { return true }
+func (BasicAuth) Guards() Guard { return SomeRequests }
+
+// Guards implements Filter. It returns SomeRequests because a client that one filter rejects may pass another one.
+func (AnyOf) Guards() Guard { return SomeRequests }
 
 // Guards implements Filter.
-func (AnyOf) Guards() bool { return true }
+func (SourceRanges) Guards() Guard { return SomeClients }
 
 // Guards implements Filter.
-func (SourceRanges) Guards() bool { return true }
+func (m Maintenance) Guards() Guard {
+	if len(m.Allow) == 0 {
+		return AllRequests
+	}
+	return SomeClients
+}
+
+// Guards implements Filter. It depends on the rules: a first rule that denies all clients rejects all requests.
+func (a AccessRules) Guards() Guard {
+	denies := func(r AccessRule) bool { return !r.Allow }
+	switch i := slices.IndexFunc(a.Rules, denies); {
+	case i < 0:
+		return NoRequests
+	case i == 0 && a.Rules[0].Network == AllClients:
+		return AllRequests
+	}
+	return SomeClients
+}
 
 // Guards implements Filter.
-func (AccessRules) Guards() bool { return true }
-
-// Guards implements Filter.
-func (Maintenance) Guards() bool { return true }
-
-// Guards implements Filter.
-func (URLRewrite) Guards() bool { return false }
+func (URLRewrite) Guards() Guard { return NoRequests }
 
 // RateLimit limits the request rate and the number of concurrent requests of each client. Zero means no limit.
 type RateLimit struct {
@@ -251,7 +307,7 @@ type RateLimit struct {
 }
 
 // Guards implements Filter.
-func (RateLimit) Guards() bool { return true }
+func (RateLimit) Guards() Guard { return SomeRequests }
 
 // Bandwidth limits the rate of each response, in bytes per second. The first After bytes are not limited.
 type Bandwidth struct {
@@ -260,7 +316,7 @@ type Bandwidth struct {
 }
 
 // Guards implements Filter.
-func (Bandwidth) Guards() bool { return false }
+func (Bandwidth) Guards() Guard { return NoRequests }
 
 // Mirror sends a copy of each request to another service.
 type Mirror struct {
@@ -273,32 +329,33 @@ type Mirror struct {
 }
 
 // Guards implements Filter.
-func (Mirror) Guards() bool { return false }
+func (Mirror) Guards() Guard { return NoRequests }
 
-// Guards implements Filter. It returns false because a redirect to HTTPS does not restrict which clients have access.
-func (HTTPSRedirect) Guards() bool { return false }
-
-// Guards implements Filter.
-func (RequestHeaders) Guards() bool { return false }
+// Guards implements Filter. It returns NoRequests because a redirect to HTTPS does not restrict which clients have
+// access.
+func (HTTPSRedirect) Guards() Guard { return NoRequests }
 
 // Guards implements Filter.
-func (ResponseHeaders) Guards() bool { return false }
+func (RequestHeaders) Guards() Guard { return NoRequests }
 
 // Guards implements Filter.
-func (Redirect) Guards() bool { return true }
+func (ResponseHeaders) Guards() Guard { return NoRequests }
 
 // Guards implements Filter.
-func (RewriteRedirect) Guards() bool { return true }
+func (Redirect) Guards() Guard { return SomeRequests }
 
 // Guards implements Filter.
-func (HostRedirect) Guards() bool { return true }
-
-// Guards implements Filter. It returns false because AppRoot does not restrict access: it only redirects requests for
-// "/".
-func (AppRoot) Guards() bool { return false }
-
-// Guards implements Filter. It returns true because the handlers may restrict access.
-func (HandlerChain) Guards() bool { return true }
+func (RewriteRedirect) Guards() Guard { return SomeRequests }
 
 // Guards implements Filter.
-func (DirectResponse) Guards() bool { return true }
+func (HostRedirect) Guards() Guard { return SomeRequests }
+
+// Guards implements Filter. It returns NoRequests because AppRoot does not restrict access: it only redirects requests
+// for "/".
+func (AppRoot) Guards() Guard { return NoRequests }
+
+// Guards implements Filter. It returns SomeRequests because the handlers may restrict access.
+func (HandlerChain) Guards() Guard { return SomeRequests }
+
+// Guards implements Filter.
+func (DirectResponse) Guards() Guard { return AllRequests }

@@ -8,21 +8,89 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// TestGuards checks for each filter whether a change of it ends the open streams of a route.
+// TestGuards checks which requests each filter may keep from the backend.
 func TestGuards(t *testing.T) {
+	some := []string{"192.0.2.0/24"}
+	allow, denyAll := ir.AccessRule{Allow: true, Network: some[0]}, ir.AccessRule{Network: ir.AllClients}
+	rules := func(all ...ir.AccessRule) ir.Filter { return ir.AccessRules{Rules: all} }
 	for _, c := range []struct {
 		filter ir.Filter
-		want   bool
+		want   ir.Guard
 	}{
-		{ir.AnyOf{}, true}, {ir.AppRoot{}, false}, {ir.Bandwidth{}, false}, {ir.BasicAuth{}, true}, {ir.CORS{}, false},
-		{ir.Forbidden, true}, {ir.ExternalAuth{}, true}, {ir.HandlerChain{}, true}, {ir.HostRedirect{}, true},
-		{ir.HTTPSRedirect{}, false}, {ir.Maintenance{}, true}, {ir.Mirror{}, false}, {ir.RateLimit{}, true},
-		{ir.Redirect{}, true}, {ir.RequestHeaders{}, false}, {ir.ResponseHeaders{}, false},
-		{ir.RewriteRedirect{}, true}, {ir.SourceRanges{}, true}, {ir.URLRewrite{}, false},
-		{ir.AccessRules{}, true},
+		{ir.AnyOf{}, ir.SomeRequests}, {ir.AppRoot{}, ir.NoRequests}, {ir.Bandwidth{}, ir.NoRequests},
+		{ir.BasicAuth{}, ir.SomeRequests}, {ir.CORS{}, ir.NoRequests}, {ir.Forbidden, ir.AllRequests},
+		{ir.ExternalAuth{}, ir.SomeRequests}, {ir.HandlerChain{}, ir.SomeRequests},
+		{ir.HostRedirect{}, ir.SomeRequests}, {ir.HTTPSRedirect{}, ir.NoRequests}, {ir.Maintenance{}, ir.AllRequests},
+		{ir.Maintenance{Allow: some}, ir.SomeClients}, {ir.Mirror{}, ir.NoRequests}, {ir.RateLimit{}, ir.SomeRequests},
+		{ir.Redirect{}, ir.SomeRequests}, {ir.RequestHeaders{}, ir.NoRequests}, {ir.ResponseHeaders{}, ir.NoRequests},
+		{ir.RewriteRedirect{}, ir.SomeRequests}, {ir.SourceRanges{}, ir.SomeClients}, {ir.URLRewrite{}, ir.NoRequests},
+		{ir.AccessRules{}, ir.NoRequests}, {rules(allow), ir.NoRequests}, {rules(allow, denyAll), ir.SomeClients},
+		{rules(denyAll, allow), ir.AllRequests}, {ir.Substitution{}, ir.NoRequests},
 	} {
 		if got := c.filter.Guards(); got != c.want {
-			t.Errorf("%T guards: %t", c.filter, got)
+			t.Errorf("%T guards: %d, want %d", c.filter, got, c.want)
+		}
+	}
+}
+
+// TestGuardsOfPrograms checks that a program is as strict as its steps.
+func TestGuardsOfPrograms(t *testing.T) {
+	set := ir.Step{Set: &ir.SetVariable{Name: "a", Value: "1"}}
+	forbid, text := ir.Step{Return: &ir.Return{Status: 403}}, ir.Step{Return: &ir.Return{Status: 200, HasText: true}}
+	leave := ir.Step{Break: true}
+	when := func(variable string, steps ...ir.Step) ir.Step {
+		return ir.Step{If: &ir.If{Condition: ir.Condition{Variable: variable}, Steps: steps}}
+	}
+	rewrite := func(flag ir.Flag) ir.Step { return ir.Step{Rewrite: &ir.Rewrite{Flag: flag}} }
+	for name, c := range map[string]struct {
+		steps []ir.Step
+		want  ir.Guard
+	}{
+		"none":                       {nil, ir.NoRequests},
+		"only variables":             {[]ir.Step{set, when("remote_addr", set)}, ir.NoRequests},
+		"another path":               {[]ir.Step{rewrite(ir.BreakFlag)}, ir.NoRequests},
+		"another route":              {[]ir.Step{rewrite(ir.Last)}, ir.SomeRequests},
+		"a text":                     {[]ir.Step{text}, ir.SomeRequests},
+		"all":                        {[]ir.Step{set, forbid}, ir.AllRequests},
+		"all that stay":              {[]ir.Step{when("http_a", leave), forbid}, ir.SomeRequests},
+		"by a header":                {[]ir.Step{when("http_a", forbid)}, ir.SomeRequests},
+		"by the address":             {[]ir.Step{when("remote_addr", forbid)}, ir.SomeClients},
+		"all but an address":         {[]ir.Step{when("remote_addr", leave), forbid}, ir.SomeClients},
+		"by the address in a step":   {[]ir.Step{when("http_a", when("remote_addr", forbid))}, ir.SomeClients},
+		"by the address, indirectly": {[]ir.Step{when("remote_addr", set), when("a", forbid)}, ir.SomeClients},
+	} {
+		if got := (ir.Program{Steps: c.steps}).Guards(); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// TestGuardsOfSeveralFilters checks which guard of a list of filters is the strictest, and which lists reject every
+// request before a client is asked for a password.
+func TestGuardsOfSeveralFilters(t *testing.T) {
+	list, password := ir.SourceRanges{}, ir.BasicAuth{}
+	for name, c := range map[string]struct {
+		filters   []ir.Filter
+		strictest ir.Guard
+		rejectAll bool
+	}{
+		"no filters":              {nil, ir.NoRequests, false},
+		"no guards":               {[]ir.Filter{ir.CORS{}, ir.URLRewrite{}}, ir.NoRequests, false},
+		"a password":              {[]ir.Filter{ir.CORS{}, password}, ir.SomeRequests, false},
+		"a list and a password":   {[]ir.Filter{list, password}, ir.SomeClients, false},
+		"a list or a password":    {[]ir.Filter{ir.AnyOf{Filters: []ir.Filter{list, password}}}, ir.SomeClients, false},
+		"a rejection":             {[]ir.Filter{ir.CORS{}, ir.Unavailable}, ir.AllRequests, true},
+		"a list, a rejection":     {[]ir.Filter{list, ir.Unavailable}, ir.AllRequests, true},
+		"a password, a rejection": {[]ir.Filter{password, ir.Unavailable}, ir.AllRequests, false},
+		"a rejection, a password": {[]ir.Filter{ir.Unavailable, password}, ir.AllRequests, true},
+		"a rejection or a password": {[]ir.Filter{ir.AnyOf{Filters: []ir.Filter{ir.Unavailable, password}}},
+			ir.AllRequests, false},
+	} {
+		if got := ir.Strictest(c.filters); got != c.strictest {
+			t.Errorf("%s: the strictest guard is %d, want %d", name, got, c.strictest)
+		}
+		if got := ir.RejectAll(c.filters); got != c.rejectAll {
+			t.Errorf("%s: all requests are rejected: %t", name, got)
 		}
 	}
 }

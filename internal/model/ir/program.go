@@ -1,5 +1,7 @@
 package ir
 
+import "slices"
+
 // Program is the nginx configuration that an author of an Ingress or the administrator has written for one location,
 // as typed directives. A value of type string whose comment calls it a template may contain variables of the form $name
 // or ${name}: nginx variables, the capture groups $1 to $9 of the last regular expression that matched, and variables
@@ -175,8 +177,27 @@ type Replacement struct {
 	To   string `json:"to"`
 }
 
-// Guards implements Filter. A program restricts access if it may respond in place of the endpoint.
-func (p Program) Guards() bool { return responds(p.Steps) }
+// Guards implements Filter. A program restricts access if it may respond in place of the endpoint. Whether it then
+// decides by the client's address is not followed through its variables: a condition on the address is enough.
+func (p Program) Guards() Guard {
+	first := slices.IndexFunc(p.Steps, func(s Step) bool { return s.Set == nil })
+	switch {
+	case !responds(p.Steps):
+		return NoRequests
+	case p.Steps[first].Return != nil && p.Steps[first].Return.Status >= 400:
+		return AllRequests
+	case comparesAddress(p.Steps):
+		return SomeClients
+	}
+	return SomeRequests
+}
+
+// comparesAddress reports whether any condition is about the client's address.
+func comparesAddress(steps []Step) bool {
+	return slices.ContainsFunc(steps, func(s Step) bool {
+		return s.If != nil && (s.If.Variable == "remote_addr" || comparesAddress(s.If.Steps))
+	})
+}
 
 func responds(steps []Step) bool {
 	for i := range steps {
@@ -191,4 +212,4 @@ func responds(steps []Step) bool {
 }
 
 // Guards implements Filter.
-func (Substitution) Guards() bool { return false }
+func (Substitution) Guards() Guard { return NoRequests }

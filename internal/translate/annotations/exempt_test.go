@@ -33,11 +33,12 @@ func TestLocationsEndAtASlash(t *testing.T) {
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}
-		asks := slices.ContainsFunc(s.Filters(test.path), func(f ir.Filter) bool {
+		filters := s.Filters(test.path)
+		asks := slices.ContainsFunc(filters, func(f ir.Filter) bool {
 			_, ok := f.(ir.ExternalAuth)
 			return ok
 		})
-		redirect, _ := s.RedirectFor(test.path, 443)
+		redirect, _ := s.RedirectFor(test.path, filters, 443)
 		if asks == test.exempt || (redirect == nil) != test.exempt {
 			t.Errorf("%q with %q: asks the service %t, redirects %t", test.path, test.locations, asks, redirect != nil)
 		}

@@ -64,8 +64,3 @@ func (s *Settings) maintenance(string) []ir.Filter {
 	}
 	return []ir.Filter{ir.Maintenance{Allow: s.Asked.Maintenance.Allow}}
 }
-
-// rejectsAll reports whether all requests for the Ingress get 503.
-func (s *Settings) rejectsAll() bool {
-	return s.Closed || s.InMaintenance() && len(s.Asked.Maintenance.Allow) == 0
-}

@@ -65,16 +65,17 @@ const redirectStatus = 308
 const defaultHTTPSPort = 443
 
 // RedirectFor returns the redirect to HTTPS for a path, or nil if requests for the path are not redirected. If always
-// is false, the redirect applies only to hosts that are served over HTTPS. port is the port of the HTTPS listener.
-// RedirectFor also returns nil if all requests for the Ingress get 503.
-func (s *Settings) RedirectFor(path string, port int) (redirect *ir.HTTPSRedirect, always bool) {
+// is false, the redirect applies only to hosts that are served over HTTPS. filters are the filters of the path: if they
+// reject all requests, RedirectFor returns nil. port is the port of the HTTPS listener.
+func (s *Settings) RedirectFor(path string, filters []ir.Filter, port int) (redirect *ir.HTTPSRedirect, always bool) {
 	r := &s.Redirect
 	prefixes := r.Exempt
 	if prefixes == nil {
 		prefixes = exempt
 	}
 	starts := func(location string) bool { return isBelow(path, location) }
-	if s.rejectsAll() || s.redirects(path) != nil || r.Off && !r.Forced || slices.ContainsFunc(prefixes, starts) {
+	if ir.RejectAll(filters) || s.redirects(path) != nil || r.Off && !r.Forced ||
+		slices.ContainsFunc(prefixes, starts) {
 		return nil, false
 	}
 	redirect = &ir.HTTPSRedirect{Status: r.Status, KeepSlash: r.KeepSlash}

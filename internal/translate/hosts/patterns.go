@@ -83,8 +83,7 @@ func (m *mergeState) refusePattern(r *Contribution, p *Path, reason report.Reaso
 // restrict access, requests that start with its literal prefix get 503, because another path could otherwise serve them
 // without the restriction. If not, the path is ignored.
 func (m *mergeState) withoutPattern(r *Contribution, p *Path) (outcome string) {
-	guards := m.conflicting[r] || slices.ContainsFunc(p.Filters, ir.Filter.Guards)
-	if !guards {
+	if !m.conflicting[r] && ir.Strictest(p.Filters) == ir.NoRequests {
 		return "the path is ignored"
 	}
 	prefix := pattern.Prefix(p.Match.Path)

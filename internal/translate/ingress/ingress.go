@@ -272,7 +272,7 @@ func (r *reading) with(p *hosts.Path) *hosts.Path {
 	p.Proxy = ir.Proxy{Attempts: r.annotations.Attempts, Forwarding: r.annotations.ForwardingFor(p.Match.Path),
 		Params: r.params}
 	p.ErrorPages = r.pages
-	p.Redirect, p.RedirectAlways = r.annotations.RedirectFor(p.Match.Path, r.options.HTTPSPort)
+	p.Redirect, p.RedirectAlways = r.annotations.RedirectFor(p.Match.Path, p.Filters, r.options.HTTPSPort)
 	p.RoutePolicy = r.annotations.RoutePolicy
 	return p
 }
@@ -281,7 +281,8 @@ func (r *reading) with(p *hosts.Path) *hosts.Path {
 // the path "/".
 func (r *reading) otherPaths() {
 	if !r.unreadable {
-		r.Redirect, r.RedirectAlways = r.annotations.RedirectFor("/", r.options.HTTPSPort)
+		filters := r.annotations.Filters("/")
+		r.Redirect, r.RedirectAlways = r.annotations.RedirectFor("/", filters, r.options.HTTPSPort)
 	}
 }
 
