@@ -191,7 +191,7 @@ func (t *Translator) certificateProblems(r *ingress.Result) []report.Problem {
 // there are no such annotations. The warning lists only the hosts whose connections are passed through: on other hosts,
 // the annotations may restrict access and must not be removed.
 func (t *Translator) voidWithPassthrough(r *ingress.Result) *report.Problem {
-	if !r.PassesThrough || r.Closed {
+	if !r.PassesThrough {
 		return nil
 	}
 	var passed []string

@@ -54,12 +54,9 @@ type maintenanceAsked struct {
 	Allow []string
 }
 
-// InMaintenance reports whether the Ingress is closed for maintenance.
-func (s *Settings) InMaintenance() bool { return s.Asked.Maintenance.On }
-
 // The method maintenance returns the filter that closes the Ingress for maintenance.
 func (s *Settings) maintenance(string) []ir.Filter {
-	if !s.InMaintenance() {
+	if !s.Asked.Maintenance.On {
 		return nil
 	}
 	return []ir.Filter{ir.Maintenance{Allow: s.Asked.Maintenance.Allow}}

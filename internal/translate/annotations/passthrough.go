@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
@@ -23,6 +24,20 @@ var passing = []string{
 	sslPassthrough.Name, sslRedirect.Name, forceSSLRedirect.Name, preserveTrailingSlash.Name, usePortInRedirects.Name,
 	AutoHTTPS.Name, maintenance.Name, maintenanceAllowlist.Name,
 	loadBalance.Name, serviceUpstream.Name, slowStart.Name, ejectAfterFailures.Name, backendProtocol.Name,
+}
+
+// PassthroughGuard returns the first guard that TLS connections to the backend of the path "/" would bypass if they
+// were passed through: the name of its phase, which requests it rejects, and whether the phase is temporary. guard is
+// ir.NoRequests if there is no such guard. A guard that decides by what a request contains, such as a password, is
+// ignored: as in ingress-nginx, the backend checks passed-through requests.
+func (s *Settings) PassthroughGuard() (step string, guard ir.Guard, temporary bool) {
+	for i := range phases {
+		p := &phases[i]
+		if guard = ir.Strictest(p.of(s, "/")); guard >= ir.SomeClients {
+			return p.Name, guard, p.temporary
+		}
+	}
+	return "", ir.NoRequests, false
 }
 
 // VoidWithPassthrough returns the sorted names of the given annotations that have no effect on TLS connections with

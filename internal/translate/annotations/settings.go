@@ -96,9 +96,7 @@ func (s *Settings) Filters(path string) []ir.Filter {
 func (s *Settings) filtersOf(phases []phase, path string) []ir.Filter {
 	var all []ir.Filter
 	for i := range phases {
-		if phases[i].filters != nil {
-			all = append(all, phases[i].filters(s, path)...)
-		}
+		all = append(all, phases[i].of(s, path)...)
 	}
 	return all
 }

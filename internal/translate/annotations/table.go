@@ -116,6 +116,17 @@ type phase struct {
 	// filters returns the filters that the annotations add in this phase for one path. It is nil if the phase is
 	// implemented elsewhere; a comment on the element of the slice phases then says where.
 	filters func(s *Settings, path string) []ir.Filter
+	// temporary is true if users set the filters of the phase only for some time. If such a filter ends a TLS
+	// passthrough, the verdict is a warning instead of an error.
+	temporary bool
+}
+
+// of returns the filters that the phase adds for one path.
+func (p *phase) of(s *Settings, path string) []ir.Filter {
+	if p.filters == nil {
+		return nil
+	}
+	return p.filters(s, path)
 }
 
 // phases lists the steps of handling a request, in the order in which they are executed. It also determines the order
@@ -142,7 +153,7 @@ var phases = []phase{
 		filters: (*Settings).closed},
 	{Name: "maintenance", Doc: "returns 503 if `k8singress.io/maintenance` is `true`, except for clients in " +
 		"`k8singress.io/maintenance-allowlist`",
-		filters: (*Settings).maintenance},
+		filters: (*Settings).maintenance, temporary: true},
 	// This phase is implemented by FiltersOfRoot. It applies only to requests for exactly "/", which also pass the
 	// filters of the earlier phases.
 	{Name: appRoot.Name, Doc: "redirects requests for `/`; the later steps do not apply to them"},

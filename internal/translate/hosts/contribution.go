@@ -47,9 +47,11 @@ type Contribution struct {
 	// PassesThrough is true if TLS connections for the hosts are forwarded to the backend of the path "/" without
 	// terminating TLS.
 	PassesThrough bool
-	// Closed is true if all paths return 503. Maintenance is true if all paths return 503 to most clients, because the
-	// object is closed for maintenance.
-	Closed, Maintenance bool
+	// Closed is true if all paths return 503, because of invalid settings or a fault.
+	Closed bool
+	// Guard is the guard that TLS connections would bypass if they were passed through. It is the zero value if there
+	// is no such guard.
+	Guard Guard
 	// ClientAuth configures client certificates for the hosts. If it is nil, the object does not request client
 	// certificates.
 	ClientAuth *ir.ClientAuth
@@ -72,6 +74,16 @@ type Contribution struct {
 	// PatternsRefused is true if all paths that are regular expressions are rejected, because the limit for the
 	// namespace is exceeded.
 	PatternsRefused bool
+}
+
+// Guard describes a guard of an object that clients cannot pass, whatever their requests contain.
+type Guard struct {
+	// Step is the name of the step in which the guard runs.
+	Step string
+	// Rejects is ir.SomeClients or ir.AllRequests.
+	Rejects ir.Guard
+	// Temporary is true if the guard is set only for some time, so that it is not a mistake beside other settings.
+	Temporary bool
 }
 
 // Path is one path of a host, with its backend and settings.

@@ -24,9 +24,7 @@ func (m *mergeState) passthrough(results []*Contribution) {
 		return
 	}
 	root := m.root(chosen)
-	closed, status := m.closes(root)
-	switch {
-	case root.path == nil:
+	if root.path == nil {
 		m.problem(chosen, report.Problem{
 			Severity: report.Warning, Reason: report.InvalidPath, Field: report.AnnotationField(report.SSLPassthrough),
 			Message: fmt.Sprintf(
@@ -34,8 +32,8 @@ func (m *mergeState) passthrough(results []*Contribution) {
 					"connections, and there is no such path: add it", host),
 		})
 		return
-	case closed != nil:
-		m.keepOut(chosen, closed, status)
+	}
+	if m.closes(chosen, root) || m.guards(chosen, root) {
 		return
 	}
 	m.Host.Passthrough = &ir.StreamRoute{
@@ -50,41 +48,65 @@ func (m *mergeState) passthrough(results []*Contribution) {
 	m.addPassthroughProblems(results, chosen, root)
 }
 
-// keepOut adds a problem to chosen, the object that requests passthrough: TLS connections are not passed through,
-// because another object (the parameter closed) or chosen itself rejects all requests for the path "/". With
-// passthrough, clients could reach a backend that must not get their requests.
-func (m *mergeState) keepOut(chosen, closed *Contribution, status string) {
-	who, why, severity := "this Ingress", "rejects all requests for the path /", report.Error
-	see := ". See its other problems"
-	if chosen != closed {
-		who, see = closed.Ref().String(), ". See the verdict on that object"
+// closes reports whether the host rejects all requests for the path "/" because of invalid settings. TLS connections
+// are then not passed through, because clients could reach a backend that must not get their requests. closes adds a
+// problem to chosen, the object that requests passthrough.
+func (m *mergeState) closes(chosen *Contribution, root claim) bool {
+	auth := m.Host.ClientAuth
+	by, status := root.by, "403"
+	switch {
+	case m.conflicting[root.by]:
+	case root.by.Closed:
+		status = "503"
+	case auth != nil && auth.Closed:
+		by = cmp.Or(m.resultOf(auth.Origin), root.by)
+	default:
+		return false
 	}
-	if status == "503" && closed.Maintenance && !closed.Closed {
-		why, see, severity = "is closed for maintenance", "", report.Warning
+	see := "See its other problems"
+	if by != chosen {
+		see = "See the verdict on that object"
+	}
+	m.notPassed(chosen, by, report.Error,
+		"rejects all requests for the path /: the controller terminates TLS, and requests get "+status+". "+see)
+	return true
+}
+
+// guards reports whether passed-through TLS connections would bypass a guard of chosen, the object that requests
+// passthrough, or of the object with the path "/". If so, guards adds a problem to chosen.
+func (m *mergeState) guards(chosen *Contribution, root claim) bool {
+	for _, by := range []*Contribution{root.by, chosen} {
+		why := "rejects all requests (" + by.Guard.Step + ")"
+		switch by.Guard.Rejects {
+		case ir.AllRequests:
+		case ir.SomeClients:
+			why = "accepts only some client addresses (" + by.Guard.Step + "), which are not checked for " +
+				"passed-through connections"
+		default:
+			continue
+		}
+		severity, then := report.Error, ": the controller terminates TLS. Remove ssl-passthrough or this restriction"
+		if by.Guard.Temporary {
+			severity, then = report.Warning, ": the controller terminates TLS"
+		}
+		m.notPassed(chosen, by, severity, why+then)
+		return true
+	}
+	return false
+}
+
+// notPassed adds a problem to chosen, the object that requests passthrough: TLS connections are not passed through
+// because of another object or chosen itself, the parameter by. why is the rest of the message.
+func (m *mergeState) notPassed(chosen, by *Contribution, severity report.Severity, why string) {
+	whose := "this Ingress"
+	if by != chosen {
+		whose = by.Ref().String()
 	}
 	m.problem(chosen, report.Problem{
 		Severity: severity, Reason: report.InvalidAnnotation, Field: report.AnnotationField(report.SSLPassthrough),
-		Message: fmt.Sprintf(
-			"the TLS connections of the host %s are not passed through, because %s %s: the controller terminates TLS, "+
-				"and requests get %s%s", m.Host.Host, who, why, status, see),
+		Message: fmt.Sprintf("the TLS connections of the host %s are not passed through, because %s %s", m.Host.Host,
+			whose, why),
 	})
-}
-
-// If the settings of an object make the host reject all requests for the path "/", the method closes returns this
-// object and the status code of the responses. Otherwise it returns nil.
-func (m *mergeState) closes(root claim) (by *Contribution, status string) {
-	auth := m.Host.ClientAuth
-	switch {
-	case root.by == nil:
-		return nil, ""
-	case m.conflicting[root.by]:
-		return root.by, "403"
-	case root.by.Closed, root.by.Maintenance:
-		return root.by, "503"
-	case auth != nil && auth.Closed:
-		return cmp.Or(m.resultOf(auth.Origin), root.by), "403"
-	}
-	return nil, ""
 }
 
 // mayPass reports whether an Ingress may request passthrough for the host. If not, it adds a problem that explains why.

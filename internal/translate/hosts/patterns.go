@@ -118,7 +118,7 @@ func (c *Contribution) WithoutPatterns() *Contribution {
 	if c.PatternSize == 0 {
 		return &rest
 	}
-	rest.Aliases = c.WithoutExpressions().Aliases
+	rest.Closed, rest.Aliases = true, c.WithoutExpressions().Aliases
 	rest.Paths = maps.Clone(c.Paths)
 	for host, paths := range c.Paths {
 		rest.Paths[host] = nil

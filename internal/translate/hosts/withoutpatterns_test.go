@@ -33,6 +33,9 @@ func TestWithoutPatterns(t *testing.T) {
 			"exact / -> 503", "regex /api/ -> 503", "regex / -> 503", "client certificates ca/one, closed",
 			"name b.example of s.example, status 0, by old",
 		}},
+		"with passthrough": {of: ingress("a/old", 1, rule("s.example", "/ web"), passing), size: 1, want: []string{
+			"prefix / -> 503",
+		}},
 		"of a canary": {of: next, size: 1, beside: []*hosts.Contribution{main}, want: []string{
 			"prefix / -> a/web/80",
 		}},

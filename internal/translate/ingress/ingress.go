@@ -128,7 +128,7 @@ func (r *reading) read() {
 	r.backendTLS()
 	r.users()
 	r.errorPages()
-	r.Closed, r.Maintenance = r.annotations.Closed, r.annotations.InMaintenance()
+	r.Closed = r.annotations.Closed
 	r.Aliases, r.WWW = r.annotations.Aliases, r.annotations.WWWStatus()
 	r.passthrough()
 	r.rules()

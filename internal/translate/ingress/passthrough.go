@@ -14,28 +14,20 @@ import (
 const PassthroughIsOff = "ssl-passthrough has no effect, because the administrator has not enabled it: the " +
 	"controller terminates TLS. Set the option ssl_passthrough in the Caddyfile"
 
-// passthroughBesideRanges is the error for an Ingress with both ssl-passthrough and allowed or denied client addresses.
-// The addresses of clients are not checked for passed-through connections, so ssl-passthrough is ignored.
-const passthroughBesideRanges = "the TLS connections are not passed through, because the Ingress has a list of " +
-	"source ranges, which is not checked for passed-through connections: the controller " +
-	"terminates TLS. Remove ssl-passthrough or the list"
-
-// passthrough sets PassesThrough if the Ingress requests passthrough and the settings of the Ingress and of the
-// administrator allow it.
+// passthrough sets PassesThrough if the Ingress requests passthrough and the administrator allows it. It also sets
+// Guard, because another Ingress may request passthrough to the path "/" of this Ingress.
 func (r *reading) passthrough() {
+	if r.options.Passthrough {
+		r.Guard.Step, r.Guard.Rejects, r.Guard.Temporary = r.annotations.PassthroughGuard()
+	}
 	switch {
 	case !r.annotations.Passthrough:
-		return
-	case !r.options.Passthrough:
+	case r.options.Passthrough:
+		r.PassesThrough = true
+	default:
 		r.problem(report.Warning, report.InvalidAnnotation, report.AnnotationField(report.SSLPassthrough),
 			PassthroughIsOff)
-		return
-	case r.annotations.SourceRanges.Allow != nil || r.annotations.SourceRanges.Deny != nil:
-		r.problem(report.Error, report.InvalidAnnotation, report.AnnotationField(report.SSLPassthrough),
-			passthroughBesideRanges)
-		return
 	}
-	r.PassesThrough = true
 }
 
 // VoidFor returns a warning about annotations that have no effect on the given hosts, because the TLS connections for
@@ -65,10 +57,10 @@ func (r *reading) passesRoot(match ir.PathMatch) bool {
 	return r.PassesThrough && !r.keepsOut() && match.Path == "/"
 }
 
-// keepsOut reports whether requests for the Ingress are rejected, because a setting that restricts access is invalid,
-// or because the Ingress is closed for maintenance.
+// keepsOut reports whether the Ingress rejects clients whose TLS connections would reach the backend if they were
+// passed through.
 func (r *Result) keepsOut() bool {
-	return r.Closed || r.Maintenance || r.ClientAuth != nil && r.ClientAuth.Closed
+	return r.Guard.Rejects != ir.NoRequests || r.ClientAuth != nil && r.ClientAuth.Closed
 }
 
 // The method hostless adds a warning to an Ingress without rules: ssl-passthrough has no effect on it, because

@@ -1,0 +1,46 @@
+package annotations
+
+import (
+	"testing"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+)
+
+// TestPassthroughGuard checks which guards TLS connections must not bypass: those that reject requests whatever they
+// contain.
+func TestPassthroughGuard(t *testing.T) {
+	set := func(pairs ...string) map[string]string {
+		all := map[string]string{}
+		for i := 0; i < len(pairs); i += 2 {
+			all[Key(pairs[i])] = pairs[i+1]
+		}
+		return all
+	}
+	list, password := []string{allowlistSourceRange.Name, "192.0.2.0/24"}, []string{"auth-type", "basic"}
+	const invalid, maintenanceStep, access = "invalid access control", "maintenance", "access control"
+	for name, test := range map[string]struct {
+		set  map[string]string
+		step string
+		want ir.Guard
+	}{
+		"none":                 {set: set("enable-cors", "true", "rewrite-target", "/")},
+		"a password":           {set: set(append(password, "limit-rps", "1", "auth-url", "http://auth/")...)},
+		"a redirect":           {set: set("permanent-redirect", "https://new.example/")},
+		"invalid":              {set("limit-rps", "many"), invalid, ir.AllRequests},
+		"maintenance":          {set(maintenance.Name, "true"), maintenanceStep, ir.AllRequests},
+		"ended maintenance":    {set: set(maintenance.Name, "false", maintenanceAllowlist.Name, "192.0.2.1")},
+		"maintenance for some": {allowing("192.0.2.1"), maintenanceStep, ir.SomeClients},
+		"an allowlist":         {set(list...), access, ir.SomeClients},
+		"a denylist":           {set(denylistSourceRange.Name, "192.0.2.0/24"), access, ir.SomeClients},
+		"all networks":         {set: set(allowlistSourceRange.Name, "0.0.0.0/0,::/0")},
+		"a list or a password": {set(append(list, "auth-type", "basic", "satisfy", "any")...), access, ir.SomeClients},
+		"a list and a limit":   {set(append(list, "limit-rps", "1")...), access, ir.SomeClients},
+	} {
+		s, problems := Parse(Settings{}, test.set)
+		s.UsersSecret.Name = "users"
+		step, got, temporary := s.PassthroughGuard()
+		if step != test.step || got != test.want || temporary != (step == maintenanceStep) {
+			t.Errorf("%s: %q %d, temporary %t, with the problems %v", name, step, got, temporary, problems)
+		}
+	}
+}
