@@ -29,6 +29,9 @@ type Row[S, V any] struct {
 	Doc, Values, Example, Default string
 	Scope                         Scope
 	Risk                          Risk
+	// Passthrough is true if the option also has its effect if TLS connections are passed through: it applies to these
+	// connections, it prevents passthrough, or it only concerns requests without TLS. It is used for annotations only.
+	Passthrough bool
 	// Ignored is the reason why the option has no effect in this controller, whatever its value. It is empty for all
 	// other options. Using an ignored option is not an error. Its row contains only Name, Risk and Ignored.
 	Ignored string
@@ -52,7 +55,7 @@ type Row[S, V any] struct {
 }
 
 // In converts a row for settings of type S to a row for settings of type T, which contain an S. The function part
-// returns the S in a T. The result has no Scope and no Risk.
+// returns the S in a T. The result has no Scope, Risk and Passthrough.
 func In[T, S, V any](part func(*T) *S, row *Row[S, V]) Row[T, V] {
 	in := Row[T, V]{
 		Name: row.Name, Doc: row.Doc, Values: row.Values, Example: row.Example, Default: row.Default,

@@ -24,7 +24,7 @@ var AutoHTTPS = Annotation{
 		"Encrypt. `tls` selects the hosts in entries of `spec.tls` without `secretName`. `all` and `true` select all " +
 		"hosts without a Secret. `off` and `false` select no hosts. See [HTTPS](https.md).",
 	Values: "true, false, off, tls or all", Example: "true", Default: "tls, or the value of the option auto_https",
-	Scope: ScopeIngress, Risk: RiskLow,
+	Scope: ScopeIngress, Risk: RiskLow, Passthrough: true,
 	Parse: nginx.Into(func(s *Settings) *string { return &s.AutoHTTPS }, readAutoHTTPS),
 }
 

@@ -76,7 +76,7 @@ var (
 			"verified unless proxy-ssl-verify is on, as in ingress-nginx. With AUTO_HTTP, requests are sent by HTTP " +
 			"or HTTPS, like the client's request. An invalid value is treated as HTTP.",
 		Values: "HTTP, HTTPS, AUTO_HTTP, GRPC, GRPCS or FCGI", Example: "HTTPS", Default: "HTTP", Scope: ScopeLocation,
-		Risk:      RiskLow,
+		Risk: RiskLow, Passthrough: true,
 		Parse:     nginx.Into(func(s *Settings) *ir.BackendProtocol { return &s.Forwarding.Protocol }, readProtocol),
 		Meanwhile: "it is served as HTTP",
 	}
@@ -84,7 +84,7 @@ var (
 		Name: "service-upstream",
 		Doc: "Sends requests to the cluster IP of the Service instead of its endpoints. Kubernetes then chooses the " +
 			"endpoint, so load-balance, affinity and retries have no effect.",
-		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
+		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow, Passthrough: true,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.LoadBalancing.UseVirtualAddress }, nginx.Bool),
 	}
 	upstreamVhost = Annotation{

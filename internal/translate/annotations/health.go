@@ -33,7 +33,7 @@ var (
 		Name: OwnPrefix + "slow-start",
 		Doc: "The number of seconds during which a new endpoint gets fewer requests than the other endpoints. Its " +
 			"share of the requests grows during this time. With 0, a new endpoint gets its full share at once.",
-		Values: nginx.AreSeconds(0), Example: "30", Default: "0", Scope: ScopeIngress, Risk: RiskLow,
+		Values: nginx.AreSeconds(0), Example: "30", Default: "0", Scope: ScopeIngress, Risk: RiskLow, Passthrough: true,
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.LoadBalancing.SlowStart }, nginx.Seconds(0)),
 	}
 	ejectAfterFailures = Annotation{
@@ -42,7 +42,7 @@ var (
 			"ejected endpoint gets a single request, which tests whether the endpoint works again. With `off`, " +
 			"endpoints are never ejected.",
 		Values: fmt.Sprintf("a number from 1 to %d, or off", maxFailures), Example: "5", Default: "3",
-		Scope: ScopeIngress, Risk: RiskLow,
+		Scope: ScopeIngress, Risk: RiskLow, Passthrough: true,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.LoadBalancing.EjectAfter }, readFailures),
 	}
 )
@@ -56,21 +56,22 @@ var (
 			"With backend-protocol GRPC or GRPCS, the check calls the standard service grpc.health.v1 instead. The " +
 			"part of the value after the slash is then the name of the gRPC service to check, and `/` checks the " +
 			"whole server. There are no health checks with backend-protocol FCGI.",
-		Values: "a path", Example: "/healthz", Default: "no health check", Scope: ScopeIngress, Risk: RiskLow,
+		Values: "a path", Example: "/healthz", Default: "no health check", Scope: ScopeIngress,
+		Risk: RiskLow, Passthrough: true,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Check.Path }, readCheckPath),
 		Check: func(s *Settings) string { return option.Unless(s.Forwarding.Protocol != ir.FastCGI, noFastCGICheck) },
 	}
 	healthCheckInterval = Annotation{
 		Name:   OwnPrefix + "health-check-interval",
 		Doc:    "The number of seconds from one health check of an endpoint to the next.",
-		Values: nginx.AreSeconds(1), Example: "5", Default: "10", Scope: ScopeIngress, Risk: RiskLow,
+		Values: nginx.AreSeconds(1), Example: "5", Default: "10", Scope: ScopeIngress, Risk: RiskLow, Passthrough: true,
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Asked.Check.Interval }, nginx.Seconds(1)),
 		Check: checkChecked,
 	}
 	healthCheckTimeout = Annotation{
 		Name:   OwnPrefix + "health-check-timeout",
 		Doc:    "The timeout for the response to a health check, in seconds.",
-		Values: nginx.AreSeconds(1), Example: "2", Default: "5", Scope: ScopeIngress, Risk: RiskLow,
+		Values: nginx.AreSeconds(1), Example: "2", Default: "5", Scope: ScopeIngress, Risk: RiskLow, Passthrough: true,
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Asked.Check.Timeout }, nginx.Seconds(1)),
 		Check: checkChecked,
 	}
@@ -78,7 +79,7 @@ var (
 		Name:   OwnPrefix + "health-check-healthy-after",
 		Doc:    "The number of consecutive successful health checks after which an endpoint gets requests again.",
 		Values: fmt.Sprintf("a number from 1 to %d", maxChecks), Example: "1", Default: "2", Scope: ScopeIngress,
-		Risk:  RiskLow,
+		Risk: RiskLow, Passthrough: true,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Check.Healthy }, nginx.Number(1, maxChecks)),
 		Check: checkChecked,
 	}
@@ -86,7 +87,7 @@ var (
 		Name:   OwnPrefix + "health-check-unhealthy-after",
 		Doc:    "The number of consecutive failed health checks after which an endpoint gets no more requests.",
 		Values: fmt.Sprintf("a number from 1 to %d", maxChecks), Example: "1", Default: "3", Scope: ScopeIngress,
-		Risk:  RiskLow,
+		Risk: RiskLow, Passthrough: true,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Check.Unhealthy }, nginx.Number(1, maxChecks)),
 		Check: checkChecked,
 	}
@@ -94,7 +95,7 @@ var (
 		Name:   OwnPrefix + "health-check-status",
 		Doc:    "The status code with which an endpoint must respond to a health check.",
 		Values: "a number from 100 to 599", Example: "204", Default: "any from 200 to 399", Scope: ScopeIngress,
-		Risk:  RiskLow,
+		Risk: RiskLow, Passthrough: true,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Check.Status }, nginx.Number(100, 599)),
 		Check: func(s *Settings) string {
 			return cmp.Or(checkChecked(s),
@@ -105,7 +106,7 @@ var (
 		Name:   OwnPrefix + "health-check-host",
 		Doc:    "The Host header of a health check.",
 		Values: "a host", Example: "app.example.com", Default: "the address of the endpoint", Scope: ScopeIngress,
-		Risk: RiskLow,
+		Risk: RiskLow, Passthrough: true,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Check.Host },
 			nginx.Chars("._-:[]", maxDomainBytes)),
 		Check: checkChecked,

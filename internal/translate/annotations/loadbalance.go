@@ -52,7 +52,7 @@ var loadBalance = Annotation{
 		"`chashsubset` require `upstream-hash-by`; `sticky_balanced` and `sticky_persistent` require `affinity`. If " +
 		"several Ingresses have the annotation for the same backend, the annotation of the oldest Ingress applies.",
 	Values: "one of " + strings.Join(algorithmNames(), ", "), Example: "ewma", Default: "round_robin",
-	Scope: ScopeLocation, Risk: RiskLow,
+	Scope: ScopeLocation, Risk: RiskLow, Passthrough: true,
 	Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Balancing.Algorithm },
 		nginx.OneOf(algorithmNames()...)),
 	Check: checkAlgorithm,

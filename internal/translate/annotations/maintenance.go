@@ -25,7 +25,7 @@ var (
 			"If the ConfigMap sets `true`, Ingresses with `false` stay open. The ConfigMap also closes the Ingresses " +
 			"that cert-manager creates for HTTP-01 challenges. To keep them open, set the annotation to `false` in " +
 			"the ingressTemplate of the solver.",
-		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
+		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow, Passthrough: true,
 		Parse:   nginx.Into(func(s *Settings) *bool { return &s.Asked.Maintenance.On }, nginx.Bool),
 		OnError: (*Settings).close, Meanwhile: ingressClosed,
 	}
@@ -38,7 +38,7 @@ var (
 			"address that a trusted proxy sends in a header. If an entry is not a valid network, no client is served " +
 			"during maintenance.",
 		Values: sourceRangeValues, Example: "10.0.0.0/8,2001:db8::/32", Default: "none", Scope: ScopeLocation,
-		Risk:    RiskLow,
+		Risk: RiskLow, Passthrough: true,
 		Parse:   nginx.Into(func(s *Settings) *[]string { return &s.Asked.Maintenance.Allow }, nginx.AllNetworks),
 		OnError: func(s *Settings) { s.Asked.Maintenance.Allow = nil }, Meanwhile: noClientAllowed, Lines: true,
 	}

@@ -14,16 +14,8 @@ var sslPassthrough = Annotation{
 	Doc: "Forwards the TLS connections for the hosts of the Ingress unchanged to the backend of the path `/`, which " +
 		"terminates TLS. This requires the option [`ssl_passthrough`](caddyfile.md#ssl_passthrough). All other " +
 		"settings of these hosts apply only to requests without TLS. See [TLS](tls.md#passthrough).",
-	Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
+	Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow, Passthrough: true,
 	Parse: nginx.Into(func(s *Settings) *bool { return &s.Passthrough }, nginx.Bool),
-}
-
-// passing is the list of the annotations that cause no warning on an Ingress with ssl-passthrough. They also apply to
-// passed-through connections, end the passthrough, or only apply to requests without TLS.
-var passing = []string{
-	sslPassthrough.Name, sslRedirect.Name, forceSSLRedirect.Name, preserveTrailingSlash.Name, usePortInRedirects.Name,
-	AutoHTTPS.Name, maintenance.Name, maintenanceAllowlist.Name,
-	loadBalance.Name, serviceUpstream.Name, slowStart.Name, ejectAfterFailures.Name, backendProtocol.Name,
 }
 
 // PassthroughGuard returns the first guard that TLS connections to the backend of the path "/" would bypass if they
@@ -47,10 +39,7 @@ func VoidWithPassthrough(all map[string]string) []string {
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		name, ours := nameOf(key)
 		row := Table.Find(name)
-		switch {
-		case !ours || strings.TrimSpace(all[key]) == "" || slices.Contains(passing, name) ||
-			strings.HasPrefix(name, OwnPrefix+"health-check-"):
-		case row != nil && row.Ignored == "":
+		if ours && row != nil && row.Ignored == "" && !row.Passthrough && strings.TrimSpace(all[key]) != "" {
 			void = append(void, name)
 		}
 	}

@@ -1,6 +1,7 @@
 package annotations
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
@@ -42,5 +43,18 @@ func TestPassthroughGuard(t *testing.T) {
 		if step != test.step || got != test.want || temporary != (step == maintenanceStep) {
 			t.Errorf("%s: %q %d, temporary %t, with the problems %v", name, step, got, temporary, problems)
 		}
+	}
+}
+
+// TestVoidWithPassthrough checks that only annotations without an effect on passed-through connections are listed.
+func TestVoidWithPassthrough(t *testing.T) {
+	got := VoidWithPassthrough(map[string]string{
+		Key("ssl-passthrough"): "true", Key("enable-cors"): "true", Key("auth-type"): "basic", Key("app-root"): " ",
+		Key("ssl-redirect"): "false", Key("load-balance"): "ewma", healthCheckPath.Name: "/", maintenance.Name: "false",
+		maintenanceAllowlist.Name: "192.0.2.1", Key("proxy-buffers-number"): "4", Key("unknown"): "x",
+		"enable-cors": "x", retryAfter.Name: "5",
+	})
+	if want := []string{retryAfter.Name, "auth-type", "enable-cors"}; !slices.Equal(got, want) {
+		t.Errorf("without effect: %q, want %q", got, want)
 	}
 }

@@ -14,21 +14,21 @@ var (
 		Doc: "Redirects HTTP requests to HTTPS if their host is listed in `spec.tls` of this Ingress, or of another " +
 			"Ingress with the same host. For paths that no Ingress defines, the oldest Ingress of the host decides. " +
 			"See [TLS](tls.md#redirects).",
-		Values: booleans, Example: "false", Default: "true", Scope: ScopeLocation, Risk: RiskLow,
+		Values: booleans, Example: "false", Default: "true", Scope: ScopeLocation, Risk: RiskLow, Passthrough: true,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Redirect.Off }, nginx.No),
 	}
 	forceSSLRedirect = Annotation{
 		Name: "force-ssl-redirect",
 		Doc: "Redirects HTTP requests to HTTPS on all hosts of the Ingress, even if `spec.tls` does not list the " +
 			"hosts, or if ssl-redirect is `false`.",
-		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskMedium,
+		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskMedium, Passthrough: true,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Redirect.Forced }, nginx.Bool),
 	}
 	preserveTrailingSlash = Annotation{
 		Name: "preserve-trailing-slash",
 		Doc: "Keeps a slash at the end of the path in the URL of the redirect to HTTPS. With `false`, one slash at " +
 			"the end is removed.",
-		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskMedium,
+		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskMedium, Passthrough: true,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Redirect.KeepSlash }, nginx.Bool),
 	}
 	usePortInRedirects = Annotation{
@@ -36,7 +36,7 @@ var (
 		Doc: "Adds the port in the option [`https`](caddyfile.md#https) to the URL of the redirect to HTTPS, unless " +
 			"the port is 443. Use this setting if clients connect to this port directly, without a load balancer " +
 			"or a Service in front of the controller.",
-		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
+		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow, Passthrough: true,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Redirect.WithPort }, nginx.Bool),
 	}
 )
