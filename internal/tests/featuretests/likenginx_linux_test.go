@@ -15,9 +15,9 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// likeIngressNginx is ingress-nginx's configuration of nginx for an Ingress without annotations, as far as it affects
-// requests. It lingers after each connection, so that clients can read the response to a request that was not read. The
-// large buffer is for the endpoint's response. Its arguments are the addresses to listen on and the endpoint's.
+// likeIngressNginx is ingress-nginx's configuration of nginx for all Ingresses, as far as it affects requests. It
+// lingers after each connection, so that clients can read the response to a request that was not read. Its argument is
+// the endpoint's address.
 const likeIngressNginx = `
 	lingering_close always;
 	client_max_body_size 1m;
@@ -28,34 +28,34 @@ const likeIngressNginx = `
 	keepalive_requests 1000;
 	map $http_upgrade $connection_upgrade { default upgrade; '' ''; }
 	map $http_x_request_id $req_id { default $http_x_request_id; '' $request_id; }
-	upstream upstream_balancer { server %[2]s; keepalive 320; }
-	server {
-		listen %[1]s default_server;
-		server_name _;
-		location / {
-			proxy_set_header Host $http_host;
-			proxy_set_header Upgrade $http_upgrade;
-			proxy_set_header Connection $connection_upgrade;
-			proxy_set_header X-Request-ID $req_id;
-			proxy_set_header X-Real-IP $remote_addr;
-			proxy_set_header X-Forwarded-For $remote_addr;
-			proxy_set_header X-Forwarded-Host $http_host;
-			proxy_set_header X-Forwarded-Port $server_port;
-			proxy_set_header X-Forwarded-Proto $scheme;
-			proxy_set_header X-Forwarded-Scheme $scheme;
-			proxy_set_header X-Scheme $scheme;
-			proxy_set_header X-Original-Forwarded-For $http_x_forwarded_for;
-			proxy_set_header Proxy "";
-			proxy_http_version 1.1;
-			proxy_buffering off;
-			proxy_buffer_size 64k;
-			proxy_buffers 4 64k;
-			proxy_request_buffering on;
-			proxy_next_upstream error timeout;
-			proxy_pass http://upstream_balancer;
-			proxy_redirect off;
-		}
-	}
+	upstream upstream_balancer { server %s; keepalive 320; }
+`
+
+// likePathOfIngressNginx is ingress-nginx's configuration of nginx for a path of an Ingress without annotations, as far
+// as it affects requests. The large buffer is for the endpoint's response.
+const likePathOfIngressNginx = `
+	port_in_redirect off;
+	proxy_set_header Host $http_host;
+	proxy_set_header Upgrade $http_upgrade;
+	proxy_set_header Connection $connection_upgrade;
+	proxy_set_header X-Request-ID $req_id;
+	proxy_set_header X-Real-IP $remote_addr;
+	proxy_set_header X-Forwarded-For $remote_addr;
+	proxy_set_header X-Forwarded-Host $http_host;
+	proxy_set_header X-Forwarded-Port $server_port;
+	proxy_set_header X-Forwarded-Proto $scheme;
+	proxy_set_header X-Forwarded-Scheme $scheme;
+	proxy_set_header X-Scheme $scheme;
+	proxy_set_header X-Original-Forwarded-For $http_x_forwarded_for;
+	proxy_set_header Proxy "";
+	proxy_http_version 1.1;
+	proxy_buffering off;
+	proxy_buffer_size 64k;
+	proxy_buffers 4 64k;
+	proxy_request_buffering on;
+	proxy_next_upstream error timeout;
+	proxy_pass http://upstream_balancer;
+	proxy_redirect off;
 `
 
 // TestLikeNginx sends requests to a controller and to nginx, each in front of an endpoint that responds with the
@@ -64,7 +64,8 @@ func TestLikeNginx(t *testing.T) {
 	ip, port := endpointOf(t, describeSeen)
 	in := start(t, class+service("one", port, ip)+rule("a", "", "Prefix", "/", "one"))
 	nginx := fixture.Address(t)
-	daemons.StartNginx(t, nginx, fmt.Sprintf(likeIngressNginx, nginx, ip+":"+port))
+	daemons.StartNginx(t, nginx, fmt.Sprintf(likeIngressNginx, ip+":"+port)+
+		fmt.Sprintf("server { listen %s; location / { %s } }", nginx, likePathOfIngressNginx))
 	comparison := &differential.Comparison{
 		Ours: in.http, Theirs: nginx, Rows: unlikeNginx, Requests: 10_000,
 		Tell: func(response *http.Response, _ []byte, _ error) string {

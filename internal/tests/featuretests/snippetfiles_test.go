@@ -1,0 +1,256 @@
+package featuretests
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+// snippetFile is a file of testdata/snippets. It has a configuration-snippet, and exchanges that show its effect. In
+// all texts, OTHER is the address of the second endpoint.
+type snippetFile struct {
+	// name is the name of the file without its extension. It is also the name of the Ingress and of its Service. The
+	// host is name.example.
+	name string
+	// About says what authors want to reach with such a snippet.
+	About   string `json:"about"`
+	Snippet string `json:"snippet"`
+	// Path is the path of the Ingress, "/" if it is empty. Any other path is a regular expression.
+	Path string `json:"path"`
+	// Annotations are more annotations of the Ingress.
+	Annotations map[string]string `json:"annotations"`
+	// Endpoints is "none" if the Service of the Ingress has no endpoints.
+	Endpoints string `json:"endpoints"`
+	// OtherPath is the path of a second Ingress for the same host, whose Service is the second endpoint.
+	OtherPath string      `json:"otherPath"`
+	Nginx     nginxConfig `json:"nginx"`
+	// Responses maps the targets of requests to the responses of the endpoint. Other targets get 200 and the body
+	// "hello".
+	Responses map[string]string `json:"responses"`
+	// OtherResponses does the same for the second endpoint.
+	OtherResponses map[string]string `json:"otherResponses"`
+	// Fields are the names of the header fields that are compared, besides Location.
+	Fields    []string          `json:"fields"`
+	Exchanges []snippetExchange `json:"exchanges"`
+}
+
+// nginxConfig is the part of nginx's configuration that ingress-nginx derives from Path, Annotations and OtherPath.
+type nginxConfig struct {
+	// Location is the argument of the location with the snippet, "/" if it is empty.
+	Location string `json:"location"`
+	// Before and After are the directives before and after the snippet. Server has more locations.
+	Before string `json:"before"`
+	After  string `json:"after"`
+	Server string `json:"server"`
+}
+
+// snippetExchange is a request and what happens to it. The first line of a request is the method and the target, the
+// first line of a response is the status, and header fields follow.
+type snippetExchange struct {
+	Request string `json:"request"`
+	snippetEffect
+	// Nginx is set if nginx does something else for the reason Unlike.
+	Unlike string         `json:"unlike"`
+	Nginx  *snippetEffect `json:"nginx"`
+}
+
+// snippetEffect holds what endpoints and the client receive.
+type snippetEffect struct {
+	// Forwarded are the requests that endpoints get, one below the other.
+	Forwarded string `json:"forwarded"`
+	// Response is the response to the client, or "closed" if there is none. Without an empty line behind the fields,
+	// the body is a page of the proxy, and is not compared.
+	Response string `json:"response"`
+}
+
+func snippetFiles(t *testing.T) (files []*snippetFile) {
+	t.Helper()
+	paths, err := filepath.Glob("testdata/snippets/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := &snippetFile{name: strings.TrimSuffix(filepath.Base(path), ".yaml")}
+		if err := yaml.UnmarshalStrict(text, f); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		f.complete(t)
+		files = append(files, f)
+	}
+	if len(files) == 0 {
+		t.Fatal("there are no files")
+	}
+	return files
+}
+
+// complete fails the test unless a file has all that a reader needs.
+func (f *snippetFile) complete(t *testing.T) {
+	t.Helper()
+	if f.About == "" || f.Snippet == "" || len(f.Exchanges) == 0 {
+		t.Fatalf("%s: about, snippet or exchanges are missing", f.name)
+	}
+	for _, x := range f.Exchanges {
+		if (x.Unlike == "") != (x.Nginx == nil) || x.Nginx != nil && *x.Nginx == x.snippetEffect {
+			t.Fatalf("%s: %s\nunlike is the reason why nginx differs from the rest", f.name, x.Request)
+		}
+	}
+}
+
+// snippetEndpoints are the two endpoints of a file. They record the requests that they get.
+type snippetEndpoints struct {
+	file *snippetFile
+	// ip and port are the address of the first endpoint. otherIP and otherPort are the address of the second one.
+	ip, port, otherIP, otherPort string
+
+	mu       sync.Mutex
+	received strings.Builder
+}
+
+func (f *snippetFile) startEndpoints(t testing.TB) *snippetEndpoints {
+	t.Helper()
+	e := &snippetEndpoints{file: f}
+	e.ip, e.port = endpointOf(t, e.responding("", f.Responses))
+	e.otherIP, e.otherPort = endpointOf(t, e.responding(" at the second endpoint", f.OtherResponses))
+	return e
+}
+
+// responding returns the handler of an endpoint.
+func (e *snippetEndpoints) responding(at string, responses map[string]string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		r.Header.Set("Host", r.Host)
+		e.mu.Lock()
+		fmt.Fprintf(&e.received, "%s %s%s\n%s", r.Method, r.RequestURI, at, fieldsOf(r.Header, e.file.Fields))
+		e.mu.Unlock()
+		text, ok := responses[r.RequestURI]
+		if !ok {
+			text = "200\nContent-Type: text/plain\n\nhello\n"
+		}
+		status, fields, body, _ := parsedMessage(text)
+		for name, values := range fields {
+			w.Header()[name] = values
+		}
+		code, err := strconv.Atoi(status)
+		if err != nil {
+			panic(err)
+		}
+		w.WriteHeader(code)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+// take returns the requests that the endpoints have got since the last call.
+func (e *snippetEndpoints) take() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	defer e.received.Reset()
+	return e.received.String()
+}
+
+// address replaces OTHER in a text.
+func (e *snippetEndpoints) address(text string) string {
+	return strings.ReplaceAll(text, "OTHER", e.otherIP+":"+e.otherPort)
+}
+
+// parsedMessage returns the parts of a message of a file. hasBody is false if there is no empty line behind the fields.
+func parsedMessage(text string) (first string, fields http.Header, body string, hasBody bool) {
+	head, body, hasBody := strings.Cut(text, "\n\n")
+	lines := bufio.NewScanner(strings.NewReader(head))
+	lines.Scan()
+	first, fields = lines.Text(), http.Header{}
+	for lines.Scan() {
+		name, value, _ := strings.Cut(lines.Text(), ": ")
+		fields[name] = append(fields[name], value)
+	}
+	return first, fields, strings.TrimSuffix(body, "\n"), hasBody
+}
+
+// fieldsOf returns the lines of the fields with these names. The date in Expires is relative to the field Date.
+func fieldsOf(fields http.Header, names []string) string {
+	var lines strings.Builder
+	for _, name := range names {
+		values := fields.Values(name)
+		if len(values) == 0 {
+			continue
+		}
+		value := strings.Join(values, " | ")
+		if expires, err := http.ParseTime(value); name == "Expires" && err == nil {
+			if date, err := http.ParseTime(fields.Get("Date")); err == nil && expires.Sub(date).Abs() < 1000*time.Hour {
+				value = "Date + " + expires.Sub(date).Round(time.Minute).String()
+			}
+		}
+		fmt.Fprintf(&lines, "%s: %s\n", name, value)
+	}
+	return lines.String()
+}
+
+// effectOf sends a request of a file with a client to a server.
+func (e *snippetEndpoints) effectOf(t testing.TB, client *http.Client, origin, request string) snippetEffect {
+	t.Helper()
+	line, fields, body, hasBody := parsedMessage(request)
+	method, target, _ := strings.Cut(line, " ")
+	var content io.Reader
+	if hasBody {
+		content = strings.NewReader(body)
+	}
+	asked, err := http.NewRequestWithContext(t.Context(), method, origin, content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// url.Parse would change the target.
+	asked.URL.Opaque = target
+	asked.Host, asked.Header = e.file.name+".example", fields
+	if host := fields.Get("Host"); host != "" {
+		asked.Host = host
+	}
+	response, err := client.Do(asked)
+	if failed := new(url.Error); errors.As(err, &failed) && !failed.Timeout() {
+		return snippetEffect{Forwarded: e.take(), Response: "closed\n"}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, names := read(t, response), slices.Concat(e.file.Fields, []string{"Location"})
+	return snippetEffect{
+		Forwarded: e.take(),
+		Response:  fmt.Sprintf("%d\n%s\n%s\n", got.status, fieldsOf(got.header, names), got.body),
+	}
+}
+
+// over replaces SCHEME in the effect of a file.
+func (s snippetEffect) over(scheme string) snippetEffect {
+	return snippetEffect{
+		Forwarded: strings.ReplaceAll(s.Forwarded, "SCHEME", scheme),
+		Response:  strings.ReplaceAll(s.Response, "SCHEME", scheme),
+	}
+}
+
+// check compares the effect of a request with the wanted one of a file.
+func (s snippetEffect) check(t *testing.T, request string, want snippetEffect) {
+	t.Helper()
+	if _, _, _, hasBody := parsedMessage(want.Response); !hasBody {
+		s.Response, _, _ = strings.Cut(s.Response, "\n\n")
+	}
+	if s.Forwarded != want.Forwarded {
+		t.Errorf("%s\nis forwarded as\n%s\nwant\n%s", request, s.Forwarded, want.Forwarded)
+	}
+	if strings.TrimRight(s.Response, "\n") != strings.TrimRight(want.Response, "\n") {
+		t.Errorf("%s\nis answered with\n%s\nwant\n%s", request, s.Response, want.Response)
+	}
+}
