@@ -1,110 +1,118 @@
-// Package snippets parses the nginx configuration that users write into annotations and the ConfigMap. The controller
-// never executes this configuration. Configuration is harmless if it cannot prevent a request from reaching the
-// backend, and changes nothing that a backend may trust. Harmless configuration may be ignored. All other configuration
-// may restrict access, so requests that it would apply to must be rejected.
+// Package snippets interprets the nginx configuration that users write into annotations and the ConfigMap. Nothing
+// executes this configuration: a text becomes typed values, or it is refused. The table in directives.txt lists all
+// directives of nginx with their classes.
 package snippets
 
 import (
 	"errors"
 	"fmt"
-	"io"
-	"regexp"
-	"strings"
+	"slices"
 
-	crossplane "github.com/nginxinc/nginx-go-crossplane"
+	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// MaxBytes is the maximum length of nginx configuration, in bytes. Parse returns an error if it is longer.
-const MaxBytes = 64 << 10
+//go:generate go test -run ^TestDoc$ -update
 
-// maxBlocks is the maximum number of blocks. It bounds the time for parsing, which grows with the square of the nesting
-// depth.
-const maxBlocks = 1000
-
-// Directive is one nginx directive.
-type Directive struct {
-	// Name is the name as written in the configuration. nginx only knows lower-case names.
-	Name string
-	// Args are the arguments of the directive, without quotes.
-	Args []string
-	// Line is the line number in the configuration, starting at 1.
-	Line int
-	// Block holds the directives between braces. It is nil if the directive ends with a semicolon.
-	Block []Directive
+// Result is the meaning of the configuration of a location. It is immutable.
+type Result struct {
+	// Program and Substitution are nil if the text contains none of their directives. The same applies to Access, the
+	// rules of allow and deny.
+	Program      *ir.Program
+	Substitution *ir.Substitution
+	Access       *ir.AccessRules
+	// Values are the directives that have the effect of an annotation. No annotation occurs twice.
+	Values []Value
+	// Findings contains one element for each directive and each error, in the order of the lines.
+	Findings []Finding
+	// PatternSize is the total size of the regular expressions, see package pattern.
+	PatternSize int
 }
 
-var (
-	errTooLong = fmt.Errorf("the text is longer than %d bytes", MaxBytes)
-	errBlocks  = fmt.Errorf("the text has more than %d blocks", maxBlocks)
-	errLua     = errors.New("the text contains Lua code")
-)
-
-// lua matches OpenResty directives that contain Lua code. They are rejected, because a parser for nginx configuration
-// cannot find the end of the Lua code.
-var lua = regexp.MustCompile(`(?i)_by_lua`)
-
-// Parse parses nginx configuration. It does not check whether directives exist, where they are allowed, and how many
-// arguments they have. An error contains the number of the invalid line.
-func Parse(text string) (parsed []Directive, err error) {
-	switch {
-	case len(text) > MaxBytes:
-		return nil, errTooLong
-	case strings.Count(text, "{") > maxBlocks:
-		return nil, errBlocks
-	case lua.MatchString(text):
-		return nil, errLua
-	}
-	defer func() {
-		if value := recover(); value != nil {
-			parsed, err = nil, fmt.Errorf("reading the text failed: %v", value)
-		}
-	}()
-	payload, err := crossplane.Parse(theFile, &crossplane.ParseOptions{
-		Open: func(string) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil },
-		Glob: func(string) ([]string, error) { return nil, nil },
-		// SingleFile prevents the parser from opening included files. StopParsingOnError must be false, because the
-		// lexer runs in a goroutine that ends only after it has read the whole text.
-		SingleFile: true, StopParsingOnError: false, SkipDirectiveContextCheck: true, SkipDirectiveArgsCheck: true,
-	})
-	if err != nil {
-		return nil, plain(err)
-	}
-	for _, e := range payload.Errors {
-		return nil, plain(e.Error)
-	}
-	for i := range payload.Config {
-		parsed = append(parsed, convert(payload.Config[i].Parsed)...)
-	}
-	return parsed, nil
+// Value is a directive that has the effect of an annotation.
+type Value struct {
+	Place
+	// Annotation is the name of the annotation without its prefix, and Text its value.
+	Annotation, Text string
 }
 
-// theFile is the file name that is passed to the parser. The parser only uses this name in errors, and the function
-// plain removes it from them.
-const theFile = "snippet"
-
-// plain removes the file name from an error of the parser.
-func plain(err error) error {
-	var e *crossplane.ParseError
-	if !errors.As(err, &e) {
-		return err
-	}
-	if e.Line == nil {
-		return errors.New(e.What)
-	}
-	return fmt.Errorf("line %d: %s", *e.Line, e.What)
+// Finding says what happens to one directive.
+type Finding struct {
+	Place
+	// Directive is the name of the directive. It is empty for an error in the syntax.
+	Directive string
+	Class     Class
+	// Text is a sentence for the author of the configuration. It tells how to fix problems.
+	Text string
 }
 
-func convert(all crossplane.Directives) []Directive {
-	directives := make([]Directive, 0, len(all))
-	for _, d := range all {
-		if d.IsComment() {
-			continue
+// Place is a place in a text. Shared is true for the text from the ConfigMap.
+type Place struct {
+	Shared bool
+	Line   int
+}
+
+// String returns the line, the class and the sentence.
+func (f *Finding) String() string { return fmt.Sprintf("line %d: %s", f.Line, f.Text) }
+
+// Closed returns the first finding because of which requests must be rejected: an error, or a directive that may keep
+// clients out. shared selects the text. It returns nil if requests can be served.
+func (r *Result) Closed(shared bool) *Finding {
+	for i := range r.Findings {
+		if f := &r.Findings[i]; f.Shared == shared && (f.Class == Guard || f.Class == Unreadable) {
+			return f
 		}
-		to := Directive{Name: d.Directive, Args: d.Args, Line: d.Line}
-		if d.Block != nil {
-			to.Block = convert(d.Block)
-		}
-		directives = append(directives, to)
 	}
-	return directives
+	return nil
+}
+
+// Location interprets the configuration of a location: the text of an Ingress, and the text that the ConfigMap adds to
+// all locations behind it. Both may be empty. If one of them is unreadable, only the findings of the result are set.
+func Location(own, shared string) *Result {
+	return results.of(texts{own, shared}, interpretLocation)
+}
+
+func interpretLocation(of texts) *Result {
+	r := newReader()
+	own, ownFails := Parse(of.own)
+	shared, sharedFails := Parse(of.shared)
+	r.define(own)
+	r.define(shared)
+	r.read(own, ownFails)
+	r.shared = true
+	r.read(shared, sharedFails)
+	return r.finish()
+}
+
+// read interprets one text. err is the error of Parse.
+func (r *reader) read(directives []Directive, err error) {
+	if err == nil {
+		r.level(directives, r.top)
+		return
+	}
+	place := Place{Shared: r.shared}
+	if invalid := (*syntaxError)(nil); errors.As(err, &invalid) {
+		place.Line, err = invalid.line, invalid.reason
+	}
+	r.out.Findings = append(r.out.Findings, Finding{Place: place, Class: Unreadable,
+		Text: "the text is not valid nginx configuration: " + err.Error()})
+}
+
+// finish returns the result after both texts have been read.
+func (r *reader) finish() *Result {
+	out := r.out
+	if slices.ContainsFunc(out.Findings, func(f Finding) bool { return f.Class == Unreadable }) {
+		return &Result{Findings: out.Findings}
+	}
+	for _, c := range r.conditions {
+		if !c.own.isEmpty() {
+			c.step.Directives = c.own.within(r.top)
+		}
+	}
+	if r.top.steps != nil || !r.top.isEmpty() {
+		out.Program = &ir.Program{Steps: r.top.steps, Directives: r.top.whole()}
+	}
+	if r.substitution.Pairs != nil {
+		out.Substitution = &r.substitution
+	}
+	return out
 }

@@ -1,12 +1,10 @@
 package snippets_test
 
 import (
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/k8singress/k8singress/internal/tests/fixture"
 	"github.com/k8singress/k8singress/internal/translate/snippets"
 )
 
@@ -120,19 +118,6 @@ func TestModSecurity(t *testing.T) {
 			t.Errorf("%q: detects only %t, on %t", text, detects, on)
 		}
 	}
-}
-
-// TestParserEnds checks that the parser leaves no goroutine behind, even after invalid texts.
-func TestParserEnds(t *testing.T) {
-	before := runtime.NumGoroutine()
-	many := strings.Repeat("etag on;\n", 3000)
-	for _, text := range []string{
-		many, "etag on }" + many, "map $a $b { c }" + many, "} " + many, "a b {" + many, "\"" + many,
-		"etag { " + many + "}", "x" + many,
-	} {
-		_, _ = snippets.Parse(text)
-	}
-	fixture.Holds(t, "all goroutines have ended", func() bool { return runtime.NumGoroutine() <= before })
 }
 
 // FuzzHarmless checks that no text ends the process, and that a directive after a harmless text is always found.

@@ -1,0 +1,189 @@
+package snippets
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/model/nginx"
+)
+
+// conversion is how a directive of class Works becomes the value of an annotation.
+type conversion struct {
+	// annotation is the name of the annotation without its prefix. second is a further annotation for the second value,
+	// or empty.
+	annotation, second string
+	// values returns the values of the annotations. If there is only one, second is not set.
+	values func(args []string) ([]string, error)
+	// several means that nginx accepts several directives with this name in a block. Only the first one counts here.
+	several bool
+}
+
+// conversions maps directives to conversions. Package annotations checks the values.
+var conversions = func() map[string]conversion {
+	all := map[string]conversion{
+		"satisfy":              {annotation: "satisfy", values: word("all", "any")},
+		"client_max_body_size": {annotation: "proxy-body-size", values: unchanged},
+		"proxy_http_version":   {annotation: "proxy-http-version", values: httpVersion},
+		"limit_rate":           {annotation: "limit-rate", values: kilobytes},
+		"limit_rate_after":     {annotation: "limit-rate-after", values: kilobytes},
+		"proxy_cookie_domain":  {annotation: "proxy-cookie-domain", values: cookieRewrite, several: true},
+		"proxy_cookie_path":    {annotation: "proxy-cookie-path", values: cookieRewrite, several: true},
+		"fastcgi_index":        {annotation: "fastcgi-index", values: unchanged},
+		"absolute_redirect":    {annotation: "relative-redirects", values: inverted},
+		"proxy_redirect": {
+			annotation: "proxy-redirect-from", second: "proxy-redirect-to", values: redirectRewrite, several: true,
+		},
+	}
+	for prefix, names := range map[string]string{
+		"proxy": "connect_timeout read_timeout send_timeout next_upstream_timeout next_upstream next_upstream_tries " +
+			"intercept_errors buffering request_buffering ssl_name ssl_server_name ssl_verify ssl_verify_depth " +
+			"ssl_protocols ssl_ciphers",
+		"grpc": "connect_timeout read_timeout send_timeout next_upstream_timeout next_upstream next_upstream_tries " +
+			"intercept_errors ssl_name ssl_server_name ssl_verify ssl_verify_depth ssl_protocols ssl_ciphers",
+		"fastcgi": "connect_timeout read_timeout send_timeout next_upstream_timeout next_upstream " +
+			"next_upstream_tries intercept_errors buffering request_buffering",
+	} {
+		for name := range strings.FieldsSeq(names) {
+			all[prefix+"_"+name] = ofEndpoints[name]
+		}
+	}
+	return all
+}()
+
+// ofEndpoints maps the directives that exist for several protocols of endpoints to conversions. The directives begin
+// with the name of the protocol.
+var ofEndpoints = map[string]conversion{
+	"connect_timeout":       {annotation: "proxy-connect-timeout", values: seconds(1)},
+	"read_timeout":          {annotation: "proxy-read-timeout", values: seconds(1)},
+	"send_timeout":          {annotation: "proxy-send-timeout", values: seconds(1)},
+	"next_upstream_timeout": {annotation: "proxy-next-upstream-timeout", values: seconds(0)},
+	"next_upstream":         {annotation: "proxy-next-upstream", values: list},
+	"next_upstream_tries":   {annotation: "proxy-next-upstream-tries", values: unchanged},
+	"intercept_errors":      {annotation: "disable-proxy-intercept-errors", values: inverted},
+	"buffering":             {annotation: "proxy-buffering", values: lowerCase},
+	"request_buffering":     {annotation: "proxy-request-buffering", values: lowerCase},
+	"ssl_name":              {annotation: "proxy-ssl-name", values: serverName},
+	"ssl_server_name":       {annotation: "proxy-ssl-server-name", values: lowerCase},
+	"ssl_verify":            {annotation: "proxy-ssl-verify", values: lowerCase},
+	"ssl_verify_depth":      {annotation: "proxy-ssl-verify-depth", values: unchanged},
+	"ssl_protocols":         {annotation: "proxy-ssl-protocols", values: list},
+	"ssl_ciphers":           {annotation: "proxy-ssl-ciphers", values: unchanged},
+}
+
+// convert interprets a directive that has the effect of an annotation.
+func (r *reader) convert(d *Directive, c *conversion) error {
+	if r.scope.context != inLocation {
+		return leftOut("write it outside of if")
+	}
+	if !c.several {
+		if err := r.first(d); err != nil {
+			return err
+		}
+	}
+	if i := slices.IndexFunc(r.out.Values, func(v Value) bool { return v.Annotation == c.annotation }); i >= 0 {
+		return noEffect(fmt.Sprintf("line %d already sets the same", r.out.Values[i].Line))
+	}
+	values, err := c.values(d.Args)
+	if err != nil {
+		return err
+	}
+	for i, annotation := range []string{c.annotation, c.second}[:len(values)] {
+		r.out.Values = append(r.out.Values, Value{Place: r.place(d), Annotation: annotation, Text: values[i]})
+	}
+	return nil
+}
+
+// unchanged returns the first argument, and list returns all arguments in one value.
+func unchanged(args []string) ([]string, error) {
+	if strings.Contains(args[0], "$") {
+		return nil, errVariable
+	}
+	return args[:1], nil
+}
+
+var errVariable = leftOut("variables are not supported here: write a fixed value")
+
+func list(args []string) ([]string, error) { return []string{strings.Join(args, " ")}, nil }
+
+// lowerCase returns the value of a flag, in which nginx ignores case. inverted returns true for "off".
+func lowerCase(args []string) ([]string, error) { return []string{strings.ToLower(args[0])}, nil }
+
+func inverted(args []string) ([]string, error) {
+	return []string{strconv.FormatBool(strings.EqualFold(args[0], "off"))}, nil
+}
+
+// word returns a function that accepts one of the words.
+func word(words ...string) func([]string) ([]string, error) {
+	return func(args []string) ([]string, error) {
+		if !slices.Contains(words, args[0]) {
+			return nil, fmt.Errorf("%s is not one of %s", nginx.Quote(args[0]), strings.Join(words, ", "))
+		}
+		return args[:1], nil
+	}
+}
+
+// seconds returns a function that rounds a time up to seconds.
+func seconds(minimum int) func([]string) ([]string, error) {
+	return func(args []string) ([]string, error) {
+		d, err := nginx.Time(args[0])
+		if err != nil {
+			return nil, leftOut(err.Error())
+		}
+		n := max(int(math.Ceil(d.Seconds())), minimum)
+		return []string{strconv.Itoa(n)}, nil
+	}
+}
+
+// kilobytes rounds a size down to kilobytes, but not to zero, which means no limit.
+func kilobytes(args []string) ([]string, error) {
+	if strings.Contains(args[0], "$") {
+		return nil, errVariable
+	}
+	n, err := nginx.Size(args[0])
+	if err != nil {
+		return nil, leftOut(err.Error())
+	}
+	if n > 0 {
+		n = max(n>>10, 1)
+	}
+	return []string{strconv.FormatInt(n, 10)}, nil
+}
+
+func httpVersion(args []string) ([]string, error) {
+	if args[0] != "1.1" {
+		return nil, leftOut("requests are sent to endpoints with HTTP/1.1; for gRPC, set backend-protocol to GRPC")
+	}
+	return args[:1], nil
+}
+
+// serverName returns the name for TLS connections to endpoints.
+func serverName(args []string) ([]string, error) {
+	if strings.Contains(args[0], "$") {
+		return nil, leftOut("the name cannot contain variables: write the name in the endpoints' certificate")
+	}
+	return args[:1], nil
+}
+
+// cookieRewrite returns the value of proxy-cookie-domain and proxy-cookie-path: off, or two texts.
+func cookieRewrite(args []string) ([]string, error) {
+	switch {
+	case len(args) == 1 && args[0] != "off":
+		return nil, errors.New("write off, or a text and its replacement")
+	case slices.ContainsFunc(args, func(text string) bool { return strings.ContainsAny(text, " \t\r\n;\"'") }):
+		return nil, leftOut("attributes cannot be added to cookies: the endpoint must add them")
+	}
+	return list(args)
+}
+
+// redirectRewrite returns the values of proxy-redirect-from and proxy-redirect-to. The words off and default change no
+// redirects.
+func redirectRewrite(args []string) ([]string, error) {
+	if len(args) == 1 && args[0] != "off" && args[0] != "default" {
+		return nil, errors.New("write off, default, or a URL and its replacement")
+	}
+	return args, nil
+}

@@ -1,0 +1,143 @@
+package snippets
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+)
+
+// countHeaders adds n to the number of header fields that the program changes.
+func (r *reader) countHeaders(n int) error {
+	if r.headers += n; r.headers > maxHeaders {
+		return fmt.Errorf("the snippet changes more than %d header fields", maxHeaders)
+	}
+	return nil
+}
+
+// checkField returns a problem if the header field with this name cannot be changed.
+func checkField(name string) error {
+	if _, err := nginx.Token(name); err != nil {
+		return leftOut(err.Error())
+	}
+	switch kind := message.KindOf(name); {
+	case kind == message.Upgrade, kind == message.Connection:
+		return noEffect("the controller sets " + kind.Name() + " itself, and WebSockets work")
+	case kind.Hop():
+		return leftOut("the field " + kind.Name() + " is different for each connection, and the controller sets it")
+	}
+	return nil
+}
+
+// addHeader interprets add_header NAME VALUE [always].
+func (r *reader) addHeader(d *Directive) error {
+	to := ir.AddedHeader{Name: d.Args[0], Value: d.Args[1]}
+	if len(d.Args) == 3 {
+		if to.Always = d.Args[2] == "always"; !to.Always {
+			return fmt.Errorf("%s is not always", nginx.Quote(d.Args[2]))
+		}
+	}
+	if err := r.checkTemplate(to.Value); err != nil {
+		return err
+	}
+	// As in nginx, even a directive without effect ends the inheritance.
+	if r.scope.own.AddHeaders == nil {
+		r.scope.own.AddHeaders = []ir.AddedHeader{}
+	}
+	if err := checkResponseField(to.Name, to.Value); err != nil {
+		return err
+	}
+	r.scope.own.AddHeaders = append(r.scope.own.AddHeaders, to)
+	return r.countHeaders(1)
+}
+
+func checkResponseField(name, value string) error {
+	if strings.ContainsFunc(value, isControl) {
+		return leftOut(errControl.Error())
+	}
+	return checkField(name)
+}
+
+// setHeader interprets proxy_set_header and grpc_set_header. A field that the controller cannot set as the author wants
+// makes the text unreadable, because endpoints may trust the field.
+func (r *reader) setHeader(d *Directive) error {
+	to := ir.Header{Name: d.Args[0], Value: d.Args[1]}
+	if err := r.checkOneLine(to.Value); err != nil {
+		return err
+	}
+	if _, err := nginx.Token(to.Name); err != nil {
+		return err
+	}
+	if message.KindOf(to.Name) != message.Host {
+		if err := checkField(to.Name); err != nil {
+			return err
+		}
+	}
+	if d.Name == "grpc_set_header" {
+		r.scope.grpc = append(r.scope.grpc, to)
+	} else {
+		r.scope.own.EndpointHeaders = append(r.scope.own.EndpointHeaders, to)
+	}
+	return r.countHeaders(1)
+}
+
+// hide interprets proxy_hide_header, and pass interprets proxy_pass_header.
+func (r *reader) hide(d *Directive) error { return r.fieldName(d, &r.scope.own.Hide) }
+func (r *reader) pass(d *Directive) error { return r.fieldName(d, &r.scope.own.Pass) }
+
+func (r *reader) fieldName(d *Directive, to *[]string) error {
+	if err := checkField(d.Args[0]); err != nil {
+		return err
+	}
+	*to = append(*to, d.Args[0])
+	return r.countHeaders(1)
+}
+
+// expires interprets expires [modified] TIME, and expires with a word.
+func (r *reader) expires(d *Directive) error {
+	text, to := d.Args[len(d.Args)-1], &ir.Expires{}
+	if len(d.Args) == 2 {
+		if to.Modified = d.Args[0] == "modified"; !to.Modified {
+			return fmt.Errorf("%s is not modified", nginx.Quote(d.Args[0]))
+		}
+	}
+	switch {
+	case text == "epoch" || text == "max" || text == "off":
+		to.Mode = text
+	case strings.HasPrefix(text, "$"):
+		return leftOut("write a time in place of a variable, with one expires in each if")
+	case strings.HasPrefix(text, "@"):
+		return leftOut("times of day are not supported: write a time from now")
+	default:
+		seconds, err := nginx.Time(strings.TrimLeft(text, "+-"))
+		if err != nil {
+			return err
+		}
+		if to.Seconds = int64(seconds.Seconds()); strings.HasPrefix(text, "-") {
+			to.Seconds = -to.Seconds
+		}
+	}
+	r.scope.own.Expires = to
+	return nil
+}
+
+// defaultType interprets default_type.
+func (r *reader) defaultType(d *Directive) error {
+	if strings.ContainsFunc(d.Args[0], isControl) {
+		return errControl
+	}
+	r.scope.own.DefaultType = d.Args[0]
+	return nil
+}
+
+// accessLog interprets access_log. Only whether requests are logged has a meaning here.
+func (r *reader) accessLog(d *Directive) error {
+	logged := d.Args[0] != "off"
+	r.scope.logged = &logged
+	if logged {
+		return noEffect("the ConfigMap configures the access log, see the key access-log-path")
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package snippets
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+)
+
+// interpreter reads one directive of class Works.
+type interpreter struct {
+	read func(*reader, *Directive) error
+	// once means that nginx refuses a second directive with this name in the same block.
+	once bool
+}
+
+// interpreters maps directives of class Works to their interpreters, except if, whose block contains other directives.
+// The table of conversions has the directives that have the effect of an annotation.
+var interpreters = map[string]interpreter{
+	"set":     {read: (*reader).set},
+	"return":  {read: (*reader).returnResponse},
+	"rewrite": {read: (*reader).rewrite},
+	"break":   {read: (*reader).breakSteps},
+
+	"allow":            {read: (*reader).rule},
+	"deny":             {read: (*reader).rule},
+	"auth_request_set": {read: (*reader).authVariable},
+
+	"more_set_input_headers":   {read: (*reader).moreSetInput},
+	"more_clear_input_headers": {read: (*reader).moreClearInput},
+	"proxy_set_header":         {read: (*reader).setHeader},
+	"grpc_set_header":          {read: (*reader).setHeader},
+
+	"add_header":          {read: (*reader).addHeader},
+	"more_set_headers":    {read: (*reader).moreSetHeaders},
+	"more_clear_headers":  {read: (*reader).moreClearHeaders},
+	"expires":             {read: (*reader).expires, once: true},
+	"proxy_hide_header":   {read: (*reader).hide},
+	"grpc_hide_header":    {read: (*reader).hide},
+	"fastcgi_hide_header": {read: (*reader).hide},
+	"proxy_pass_header":   {read: (*reader).pass},
+	"grpc_pass_header":    {read: (*reader).pass},
+	"fastcgi_pass_header": {read: (*reader).pass},
+
+	"sub_filter":               {read: (*reader).subFilter},
+	"sub_filter_once":          {read: (*reader).subFilterOnce, once: true},
+	"sub_filter_types":         {read: (*reader).subFilterTypes},
+	"sub_filter_last_modified": {read: (*reader).subFilterLastModified, once: true},
+	"default_type":             {read: (*reader).defaultType, once: true},
+	"access_log":               {read: (*reader).accessLog},
+}
+
+// interpreted returns the names of all directives of class Works.
+var interpreted = sync.OnceValue(func() (names []string) {
+	for _, row := range Table() {
+		if row.Class == Works {
+			names = append(names, row.Name)
+		}
+	}
+	return names
+})
+
+// rule interprets allow and deny.
+func (r *reader) rule(d *Directive) error {
+	network := d.Args[0]
+	switch {
+	case network == "unix:":
+		return noEffect("the addresses of clients are IP addresses")
+	case network != ir.AllClients:
+		all, err := nginx.AllNetworks(network)
+		if err != nil || len(all) != 1 {
+			return fmt.Errorf("%s is neither a network, such as 10.0.0.0/8, nor all", nginx.Quote(network))
+		}
+		network = all[0]
+	}
+	if r.out.Access == nil {
+		r.out.Access = &ir.AccessRules{}
+	}
+	r.out.Access.Rules = append(r.out.Access.Rules, ir.AccessRule{Allow: d.Name == "allow", Network: network})
+	return nil
+}
+
+// authVariable interprets auth_request_set.
+func (r *reader) authVariable(d *Directive) error {
+	name, err := variableName(d.Args[0])
+	if err != nil {
+		return err
+	}
+	if err := r.checkTemplate(d.Args[1]); err != nil {
+		return err
+	}
+	own := &r.scope.own
+	own.AuthVariables = append(own.AuthVariables, ir.SetVariable{Name: name, Value: d.Args[1]})
+	return r.countHeaders(1)
+}
+
+// subFilter interprets sub_filter.
+func (r *reader) subFilter(d *Directive) error {
+	if d.Args[0] == "" {
+		return errors.New("the text to replace is empty")
+	}
+	for _, text := range d.Args {
+		if err := r.checkTemplate(text); err != nil {
+			return err
+		}
+	}
+	to := &r.substitution
+	to.Pairs = append(to.Pairs, ir.Replacement{From: d.Args[0], To: d.Args[1]})
+	return r.countHeaders(1)
+}
+
+func (r *reader) subFilterOnce(d *Directive) error {
+	r.substitution.Repeat = !isOn(d)
+	return nil
+}
+
+func (r *reader) subFilterLastModified(d *Directive) error {
+	r.substitution.KeepLastModified = isOn(d)
+	return nil
+}
+
+func (r *reader) subFilterTypes(d *Directive) error {
+	r.substitution.Types = append(r.substitution.Types, d.Args...)
+	return nil
+}
+
+// isOn returns the value of a flag. As in nginx, case is ignored.
+func isOn(d *Directive) bool { return strings.EqualFold(d.Args[0], "on") }

@@ -1,0 +1,435 @@
+package snippets_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/translate/snippets"
+)
+
+// meaning returns a result in a short form: the program as JSON, and the other parts in words.
+func meaning(t *testing.T, r *snippets.Result) string {
+	t.Helper()
+	var parts []string
+	for _, part := range []any{r.Program, r.Substitution} {
+		raw, err := json.Marshal(part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(raw) != "null" {
+			parts = append(parts, string(raw))
+		}
+	}
+	if r.Access != nil {
+		for _, rule := range r.Access.Rules {
+			parts = append(parts, map[bool]string{true: "allow ", false: "deny "}[rule.Allow]+rule.Network)
+		}
+	}
+	for i := range r.Values {
+		parts = append(parts, r.Values[i].Annotation+": "+r.Values[i].Text)
+	}
+	return strings.Join(parts, "\n")
+}
+
+// lines returns the classes of the directives that are not of class Works, with their lines.
+func lines(r *snippets.Result) string {
+	var all []string
+	for i := range r.Findings {
+		if f := &r.Findings[i]; f.Class != snippets.Works {
+			all = append(all, fmt.Sprintf("%d %s", f.Line, f.Class))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// TestSteps checks the directives that are run in order.
+func TestSteps(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "  # nothing\n": "",
+		"return 403;":                  `{"steps":[{"return":{"status":403}}]}`,
+		"return 200 \"a; }\\n$host\";": `{"steps":[{"return":{"status":200,"text":"a; }\n$host","has_text":true}}]}`,
+		"return 200 '';":               `{"steps":[{"return":{"status":200,"has_text":true}}]}`,
+		"return 444;":                  `{"steps":[{"return":{"status":444}}]}`,
+		"return 301 https://www.example$request_uri;": `{"steps":[{"return":` +
+			`{"status":301,"text":"https://www.example$request_uri","has_text":true}}]}`,
+		"return $scheme://$host/new;": `{"steps":[{"return":` +
+			`{"status":302,"text":"$scheme://$host/new","has_text":true}}]}`,
+		"rewrite ^(/shop)$ $1/ redirect;": `{"steps":[{"rewrite":` +
+			`{"pattern":"^(/shop)$","target":"$1/","flag":"redirect"}}]}`,
+		"rewrite ^/old/(?<rest>.*) /new/$rest;": `{"steps":[{"rewrite":` +
+			`{"pattern":"^/old/(?\u003crest\u003e.*)","target":"/new/$rest"}}]}`,
+		`rewrite "^/a{2}\.b\"$" '/c' break;`: `{"steps":[{"rewrite":` +
+			`{"pattern":"^/a{2}\\.b\"$","target":"/c","flag":"break"}}]}`,
+		"rewrite ^ /maintenance? last;": `{"steps":[{"rewrite":` +
+			`{"pattern":"^","target":"/maintenance?","flag":"last"}}]}`,
+		"rewrite ^/x https://x.example permanent;": `{"steps":[{"rewrite":` +
+			`{"pattern":"^/x","target":"https://x.example","flag":"permanent"}}]}`,
+		"break;":                      `{"steps":[{"break":true}]}`,
+		"set $a \"x${host}-$arg_b\";": `{"steps":[{"set":{"name":"a","value":"x${host}-$arg_b"}}]}`,
+		"set $args a=b;":              `{"steps":[{"set":{"name":"args","value":"a=b"}}]}`,
+		"set $b $a; set $a 1;":        `{"steps":[{"set":{"name":"b","value":"$a"}},{"set":{"name":"a","value":"1"}}]}`,
+		"if ($http_x_key) { return 403; }": `{"steps":[{"if":` +
+			`{"variable":"http_x_key","steps":[{"return":{"status":403}}]}}]}`,
+		"if ( $host = \"a b\" ) { break; }": `{"steps":[{"if":` +
+			`{"variable":"host","operator":"=","value":"a b","steps":[{"break":true}]}}]}`,
+		"if ($host != '') { }": `{"steps":[{"if":{"variable":"host","operator":"!="}}]}`,
+		"if ($uri ~ \"^/v(?<n>[0-9])\") { set $m $n; }": `{"steps":[{"if":{"variable":"uri","operator":"~",` +
+			`"value":"^/v(?\u003cn\u003e[0-9])","steps":[{"set":{"name":"m","value":"$n"}}]}}]}`,
+		"if ($http_user_agent ~* (badbot|scraper)) { return 403; }": `{"steps":[{"if":{"variable":"http_user_agent",` +
+			`"operator":"~*","value":"(badbot|scraper)","steps":[{"return":{"status":403}}]}}]}`,
+		"if ($request_method !~ ^(GET|HEAD)$) { return 405; }": `{"steps":[{"if":{"variable":"request_method",` +
+			`"operator":"!~","value":"^(GET|HEAD)$","steps":[{"return":{"status":405}}]}}]}`,
+		"if ($host !~* ^WWW) { break; }": `{"steps":[{"if":` +
+			`{"variable":"host","operator":"!~*","value":"^WWW","steps":[{"break":true}]}}]}`,
+	} {
+		r := snippets.Location(text, "")
+		if got := meaning(t, r); got != want || lines(r) != "" {
+			t.Errorf("%s\nhas the meaning %s\nwant %s\nfindings: %v", text, got, want, r.Findings)
+		}
+	}
+}
+
+// TestHeaders checks the directives for header fields, and what conditions inherit.
+func TestHeaders(t *testing.T) {
+	for text, want := range map[string]string{
+		"add_header X-A $host; add_header X-B \"\" always;": `{"add_headers":[{"name":"X-A","value":"$host"},` +
+			`{"name":"X-B","value":"","always":true}]}`,
+		`more_set_headers "X-A: b: c" 'Server HTTPS' X-C "X-D:";`: `{"more_headers":[{"set":[` +
+			`{"name":"X-A","value":"b: c"},{"name":"Server","value":"HTTPS"},{"name":"X-C","value":""},` +
+			`{"name":"X-D","value":""}]}]}`,
+		`more_set_headers -s '404 500' -t 'text/html text/plain' -s 503 "X-A: b";`: `{"more_headers":[{"set":[` +
+			`{"name":"X-A","value":"b"}],"statuses":[404,500,503],"types":["text/html","text/plain"]}]}`,
+		"more_clear_headers 'X-Internal-*' Server;": `{"more_headers":[{"clear":["X-Internal-*","Server"]}]}`,
+		"more_set_input_headers -r 'X-A: $host'; more_clear_input_headers X-B;": `{"input_headers":[{"set":[` +
+			`{"name":"X-A","value":"$host"}],"if_present":true},{"clear":["X-B"]}]}`,
+		"proxy_set_header Host $host; proxy_set_header Accept-Encoding '';": `{"endpoint_headers":[` +
+			`{"name":"Host","value":"$host"},{"name":"Accept-Encoding","value":""}]}`,
+		"grpc_set_header A 1; grpc_set_header B 2; proxy_set_header a 3;": `{"endpoint_headers":[` +
+			`{"name":"a","value":"3"},{"name":"B","value":"2"}]}`,
+		"proxy_hide_header X-A; fastcgi_hide_header X-B; grpc_pass_header Server;": `{"hide":["X-A","X-B"],` +
+			`"pass":["Server"]}`,
+		"expires 1h30m;": `{"expires":{"seconds":5400}}`, "expires -1;": `{"expires":{"seconds":-1}}`,
+		"expires modified +1d;": `{"expires":{"seconds":86400,"modified":true}}`,
+		"expires max;":          `{"expires":{"mode":"max"}}`, "expires off;": `{"expires":{"mode":"off"}}`,
+		"expires 0;":                     `{"expires":{}}`,
+		"default_type application/json;": `{"default_type":"application/json"}`,
+		"access_log off;":                `{"unlogged":true}`,
+		"auth_request_set $u $http_a; proxy_set_header X-U $u;": `{"endpoint_headers":[{"name":"X-U","value":"$u"}],` +
+			`"auth_variables":[{"name":"u","value":"$http_a"}]}`,
+		// A condition without directives of its own keeps the directives of the location.
+		"add_header A 1; if ($host) { set $a 1; }": `{"steps":[{"if":{"variable":"host","steps":[{"set":` +
+			`{"name":"a","value":"1"}}]}}],"add_headers":[{"name":"A","value":"1"}]}`,
+		// add_header replaces inherited fields. The directives of headers-more are added to them, and all other
+		// directives are inherited, even if they come later.
+		"if ($host) { add_header B 2; more_clear_headers C; }\n" +
+			"add_header A 1; more_set_headers 'C: 3'; expires 1s; proxy_set_header D 4; access_log off;": `{"steps":` +
+			`[{"if":{"variable":"host","endpoint_headers":[{"name":"D","value":"4"}],"more_headers":[{"set":` +
+			`[{"name":"C","value":"3"}]},{"clear":["C"]}],"add_headers":[{"name":"B","value":"2"}],` +
+			`"expires":{"seconds":1},"unlogged":true}}],"endpoint_headers":[{"name":"D","value":"4"}],` +
+			`"more_headers":[{"set":[{"name":"C","value":"3"}]}],"add_headers":[{"name":"A","value":"1"}],` +
+			`"expires":{"seconds":1},"unlogged":true}`,
+		"if ($host) { expires 2s; more_set_input_headers 'A: 1'; }\n" +
+			"add_header A 1; expires 1s; default_type a/b;": `{"steps":[{"if":{"variable":"host",` +
+			`"input_headers":[{"set":[{"name":"A","value":"1"}]}],"add_headers":` +
+			`[{"name":"A","value":"1"}],"expires":{"seconds":2},"default_type":"a/b"}}],"add_headers":` +
+			`[{"name":"A","value":"1"}],"expires":{"seconds":1},"default_type":"a/b"}`,
+	} {
+		r := snippets.Location(text, "")
+		if got := meaning(t, r); got != want || lines(r) != "" {
+			t.Errorf("%s\nhas the meaning %s\nwant %s\nfindings: %v", text, got, want, r.Findings)
+		}
+	}
+}
+
+// TestOtherEffects checks the directives that are not part of the program.
+func TestOtherEffects(t *testing.T) {
+	for text, want := range map[string]string{
+		"allow 10.0.0.0/8; allow 2001:db8::1; deny all;": "allow 10.0.0.0/8\nallow 2001:db8::1/128\ndeny all",
+		"deny 192.0.2.7; allow all;":                     "deny 192.0.2.7/32\nallow all",
+		"deny 192.0.2.77/24;":                            "deny 192.0.2.0/24",
+		"sub_filter '</head>' '<b>$host</b>';": `{"pairs":[{"from":"\u003c/head\u003e",` +
+			`"to":"\u003cb\u003e$host\u003c/b\u003e"}]}`,
+		"sub_filter a b; sub_filter c ''; sub_filter_once off; sub_filter_types text/css *; " +
+			"sub_filter_last_modified on;": `{"pairs":[{"from":"a","to":"b"},{"from":"c","to":""}],"repeat":true,` +
+			`"types":["text/css","*"],"keep_last_modified":true}`,
+		"sub_filter_once off;":                "",
+		"satisfy any;":                        "satisfy: any",
+		"client_max_body_size 64m;":           "proxy-body-size: 64m",
+		"proxy_read_timeout 1h;":              "proxy-read-timeout: 3600",
+		"proxy_send_timeout 1h 30m;":          "",
+		"proxy_send_timeout '1h 30m';":        "proxy-send-timeout: 5400",
+		"proxy_connect_timeout 1500ms;":       "proxy-connect-timeout: 2",
+		"grpc_read_timeout 0;":                "proxy-read-timeout: 1",
+		"fastcgi_read_timeout 5;":             "proxy-read-timeout: 5",
+		"proxy_next_upstream error http_502;": "proxy-next-upstream: error http_502",
+		"proxy_next_upstream_timeout 0;":      "proxy-next-upstream-timeout: 0",
+		"proxy_next_upstream_tries 2;":        "proxy-next-upstream-tries: 2",
+		"proxy_buffering OFF;":                "proxy-buffering: off",
+		"proxy_request_buffering off;":        "proxy-request-buffering: off",
+		"proxy_http_version 1.1;":             "proxy-http-version: 1.1",
+		"proxy_intercept_errors off;":         "disable-proxy-intercept-errors: true",
+		"proxy_intercept_errors on;":          "disable-proxy-intercept-errors: false",
+		"absolute_redirect off;":              "relative-redirects: true",
+		"limit_rate 1m; limit_rate_after 1k;": "limit-rate: 1024\nlimit-rate-after: 1",
+		"limit_rate 100;":                     "limit-rate: 1",
+		"limit_rate 0;":                       "limit-rate: 0",
+		"proxy_cookie_path /a /b;":            "proxy-cookie-path: /a /b",
+		"proxy_cookie_domain off;":            "proxy-cookie-domain: off",
+		"proxy_redirect http://a/ https://$host/;": "" +
+			"proxy-redirect-from: http://a/\nproxy-redirect-to: https://$host/",
+		"proxy_redirect default;":                    "proxy-redirect-from: default",
+		"fastcgi_index index.php;":                   "fastcgi-index: index.php",
+		"proxy_ssl_verify on; proxy_ssl_name a.svc;": "proxy-ssl-verify: on\nproxy-ssl-name: a.svc",
+		"grpc_ssl_server_name on; proxy_ssl_verify_depth 2; proxy_ssl_protocols TLSv1.2 TLSv1.3; " +
+			"proxy_ssl_ciphers A:B;": "proxy-ssl-server-name: on\nproxy-ssl-verify-depth: 2\n" +
+			"proxy-ssl-protocols: TLSv1.2 TLSv1.3\n" +
+			"proxy-ssl-ciphers: A:B",
+	} {
+		if got := meaning(t, snippets.Location(text, "")); got != want {
+			t.Errorf("%s\nhas the meaning %s\nwant %s", text, got, want)
+		}
+	}
+}
+
+// TestFindings checks the classes of directives, and what the messages say.
+func TestFindings(t *testing.T) {
+	for text, want := range map[string]string{
+		// These directives have no effect.
+		"server_tokens off;":                      "no effect: server-tokens",
+		"gzip on;":                                "no effect: use-gzip",
+		"proxy_buffers 4 8k;":                     "no effect: buffers",
+		"access_log /var/log/a.log;":              "no effect: access-log-path",
+		"proxy_set_header Upgrade $http_upgrade;": "no effect: WebSockets",
+		"proxy_set_header connection '';":         "no effect: Connection",
+		"allow unix:;":                            "no effect: IP addresses",
+		"limit_req_status 429;":                   "no effect: limits",
+		// These directives are left out.
+		"proxy_cache one;":                         "left out: k8singress.io/chains",
+		"error_page 404 /x;":                       "left out: custom-http-errors",
+		"root /var/www;":                           "left out: Service",
+		"auth_basic off;":                          "left out: auth-type",
+		"add_header Content-Length 1;":             "left out: Content-Length",
+		"add_header \"a b\" 1;":                    "left out: a b",
+		"add_header A \"b\nc\";":                   "left out: one line",
+		"more_set_headers 'Transfer-Encoding: x';": "left out: Transfer-Encoding",
+		"proxy_set_header TE x;":                   "left out: TE",
+		"more_set_input_headers 'Host: x';":        "left out: Host",
+		"expires $a; set $a 1d;":                   "left out: variable",
+		"expires @12h;":                            "left out: times of day",
+		"proxy_http_version 1.0;":                  "left out: HTTP/1.1",
+		"proxy_read_timeout never;":                "left out: never",
+		"limit_rate $a; set $a 1;":                 "left out: fixed value",
+		"proxy_ssl_name $host;":                    "left out: cannot contain variables",
+		"proxy_cookie_path / \"/; Secure\";":       "left out: attributes",
+		"if ($host) { limit_rate 1k; }":            "left out: outside of if",
+		"proxy_cookie_flags one secure;":           "left out: handler chain",
+		// These directives may keep clients out.
+		"location /admin { deny all; }":          "guard: changes who responds",
+		"limit_except GET { deny all; }":         "guard: may reject clients",
+		"limit_req zone=a;":                      "guard: limit-rps",
+		"limit_conn a 1;":                        "guard: limit-connections",
+		"auth_basic \"Staff\";":                  "guard: auth-secret",
+		"auth_request /auth;":                    "guard: auth-url",
+		"proxy_pass http://other;":               "guard: who responds",
+		"try_files $uri =404;":                   "guard: who responds",
+		"internal;":                              "guard: may reject",
+		"secure_link $a;":                        "guard: may reject",
+		"modsecurity on;":                        "guard: may reject",
+		"set_real_ip_from 10.0.0.0/8;":           "guard: addresses of clients",
+		"proxy_ssl_trusted_certificate /ca.crt;": "guard: proxy-ssl-",
+		"proxy_pass_request_headers off;":        "guard: what endpoints receive",
+		// nginx or this package refuses these texts.
+		"deny all":                               `unreadable: add ";"`,
+		"add_header A \"b;":                      `unreadable: add "`,
+		"} location / { return 200;":             `unreadable: unexpected "}"`,
+		"if ($host) { return 403 }":              `unreadable: unexpected "}"`,
+		"if ($host) { return 403;":               `unreadable: add "}"`,
+		"add_header \"A\"b;":                     "unreadable: after a quoted argument",
+		"; deny all;":                            `unreadable: unexpected ";"`,
+		"include /etc/nginx/x.conf;":             "unreadable: another file",
+		"access_by_lua_block { ngx.exit(403) }":  "unreadable: Lua",
+		"perl x;":                                "unreadable: other languages",
+		"js_content main.hello;":                 "unreadable: other languages",
+		"add_haeder A b;":                        "unreadable: did you mean add_header?",
+		"deny all {}":                            "unreadable: has no block",
+		"if ($host);":                            "unreadable: block in braces",
+		"deny;":                                  "unreadable: nginx expects: 1",
+		"server { }":                             "unreadable: in: http",
+		"worker_processes 4;":                    "unreadable: in: main",
+		"map $a $b { default 1; }":               "unreadable: in: http",
+		"if ($host) { if ($uri) { break; } }":    "unreadable: does not allow",
+		"if ($host) { deny all; }":               "unreadable: does not allow",
+		"if ($host) { proxy_set_header A b; }":   "unreadable: does not allow",
+		"if (-f $request_uri) { break; }":        "unreadable: files",
+		"if (!-e $request_uri) { break; }":       "unreadable: files",
+		"if $host { break; }":                    "unreadable: in parentheses",
+		"if () { break; }":                       "unreadable: write a condition",
+		"if ( ) { break; }":                      "unreadable: in parentheses",
+		"if (host) { break; }":                   "unreadable: write a condition",
+		"if ($host = a b) { break; }":            "unreadable: write a condition",
+		"if ($host == a) { break; }":             "unreadable: operators",
+		"if ($nothing = a) { break; }":           "unreadable: $nothing",
+		"if ($host = $nothing) { break; }":       "unreadable: $nothing",
+		"if ($host ~ \"(\") { break; }":          "unreadable: RE2",
+		"if ($host ~ \"(?<host>a)\") { break; }": "unreadable: cannot be set",
+		"rewrite ^/(?!a) /b;":                    "unreadable: RE2",
+		"rewrite ^ /b first;":                    "unreadable: permanent",
+		"rewrite ^ '';":                          "unreadable: empty",
+		"rewrite ^ /$nothing;":                   "unreadable: $nothing",
+		"rewrite ^ \"/a\\nb\";":                  "unreadable: one line",
+		"return 99;":                             "unreadable: status code",
+		"return 600;":                            "unreadable: status code",
+		"return /path;":                          "unreadable: status code",
+		"return 302 \"/a\\r\\nSet-Cookie: b\";":  "unreadable: one line",
+		"return 200 $;":                          "unreadable: variable",
+		"set a b;":                               "unreadable: write $a",
+		"set $host b;":                           "unreadable: $host cannot be set",
+		"set $proxy_upstream_name b;":            "unreadable: cannot be set",
+		"set $http_a b;":                         "unreadable: cannot be set",
+		"set $1 b;":                              "unreadable: name of a variable",
+		"set $a-b c;":                            "unreadable: name of a variable",
+		"add_header A $nothing;":                 "unreadable: $nothing",
+		"add_header A b maybe;":                  "unreadable: always",
+		"proxy_set_header X-User \"a\nb\";":      "unreadable: one line",
+		"proxy_set_header \"X User\" a;":         "unreadable: X User",
+		"more_set_input_headers \"X: a\nb\";":    "unreadable: one line",
+		"more_set_headers -a 'X: b';":            "unreadable: option",
+		"more_set_headers -s 404;":               "unreadable: no header",
+		"more_set_headers -s;":                   "unreadable: needs a value",
+		"more_set_headers -s 4xx 'A: b';":        "unreadable: 4xx",
+		"more_clear_headers *;":                  "unreadable: asterisk",
+		"expires 1h; expires 2h;":                "unreadable: line 2 already",
+		"expires sometimes;":                     "unreadable: sometimes",
+		"expires changed 1h;":                    "unreadable: changed",
+		"proxy_buffering maybe;":                 "unreadable: on or off",
+		"satisfy some;":                          "unreadable: all, any",
+		"deny 10.0.0.0/40;":                      "unreadable: network",
+		"allow localhost;":                       "unreadable: network",
+		"deny 192.0.2.1,192.0.2.2;":              "unreadable: network",
+		"sub_filter '' a;":                       "unreadable: empty",
+		"sub_filter a $nothing;":                 "unreadable: $nothing",
+		"auth_request_set $host a;":              "unreadable: cannot be set",
+		"proxy_redirect /a;":                     "unreadable: replacement",
+		"proxy_cookie_path /a;":                  "unreadable: replacement",
+		strings.Repeat("if ($host) {}\n", 1001):  "unreadable: blocks",
+		strings.Repeat("break;\n", 1001):         "unreadable: 1000 steps",
+		strings.Repeat("add_header A b;\n", 501): "unreadable: 500 header",
+		strings.Repeat("rewrite ^"+strings.Repeat("a", 1000)+" /;\n", 51): "unreadable: too large together",
+		"add_header A \"\xff\";":                          "unreadable: UTF-8",
+		strings.Repeat("#", snippets.MaxBytes+1):          "unreadable: longer",
+		"add_header A " + strings.Repeat("b", 4097) + ";": "unreadable: longer than 4096",
+	} {
+		class, says, _ := strings.Cut(want, ": ")
+		r := snippets.Location("# first line\n"+text, "")
+		found := false
+		for i := range r.Findings {
+			f := &r.Findings[i]
+			found = found || string(f.Class) == class && strings.Contains(f.Text, says)
+		}
+		if !found {
+			t.Errorf("%.80s\nhas the findings %v, want %s", text, r.Findings, want)
+		}
+		closes := class == "guard" || class == "unreadable"
+		if (r.Closed(false) != nil) != closes || r.Closed(true) != nil {
+			t.Errorf("%.80s\ncloses: %v", text, r.Closed(false))
+		}
+		if class == "unreadable" && meaning(t, r) != "" {
+			t.Errorf("%.80s\nhas the meaning %s, although it is unreadable", text, meaning(t, r))
+		}
+	}
+}
+
+// TestTwoTexts checks how the text of an Ingress and the text of the ConfigMap are combined.
+func TestTwoTexts(t *testing.T) {
+	const own, shared = "if ($a) { more_set_headers 'A: 1'; }\nexpires 1h; proxy_buffering on;",
+		"set $a 1;\n\nmore_set_headers 'B: 2';\nexpires 2h;\nproxy_buffering off;\nproxy_read_timeout 5;"
+	r := snippets.Location(own, shared)
+	want := `{"steps":[{"if":{"variable":"a","more_headers":[{"set":[{"name":"B","value":"2"}]},` +
+		`{"set":[{"name":"A","value":"1"}]}],"expires":{"seconds":3600}}},{"set":{"name":"a","value":"1"}}],` +
+		`"more_headers":[{"set":[{"name":"B","value":"2"}]}],"expires":{"seconds":3600}}` +
+		"\nproxy-buffering: on\nproxy-read-timeout: 5"
+	if got := meaning(t, r); got != want {
+		t.Errorf("the meaning is %s\nwant %s", got, want)
+	}
+	if got := lines(r); got != "4 no effect, 5 no effect" {
+		t.Errorf("the findings are %s", got)
+	}
+	if last := r.Values[1]; last.Place != (snippets.Place{Shared: true, Line: 6}) {
+		t.Errorf("the last value is at %+v", last.Place)
+	}
+	if snippets.Location(own, shared) != r {
+		t.Error("the same texts were interpreted again")
+	}
+	bad := snippets.Location("expires 1h;", "location / { deny all; }")
+	if bad.Closed(false) != nil || bad.Closed(true) == nil {
+		t.Errorf("the wrong text is closed: %v", bad.Findings)
+	}
+}
+
+// TestFindingsOfBlocks checks that the finding of a condition precedes the findings of its block, with their lines.
+func TestFindingsOfBlocks(t *testing.T) {
+	r := snippets.Location("\nif ($host) {\n  return 403;\n}\n\nbreak;", "")
+	var got []string
+	for i := range r.Findings {
+		got = append(got, fmt.Sprint(r.Findings[i].Line, " ", r.Findings[i].Directive))
+	}
+	if all := strings.Join(got, ", "); all != "2 if, 3 return, 6 break" {
+		t.Errorf("the findings are %s", all)
+	}
+}
+
+// TestGuardsOfPrograms checks that a program that may respond counts as access control.
+func TestGuardsOfPrograms(t *testing.T) {
+	for text, want := range map[string]bool{
+		"if ($host = a) { return 403; }": true, "add_header A b;": false, "rewrite ^ /x break;": false,
+	} {
+		if p := snippets.Location(text, "").Program; p.Guards() != want || ir.Filter(*p).Guards() != want {
+			t.Errorf("%s guards: %t", text, !want)
+		}
+	}
+}
+
+// FuzzLocation checks that no text ends the process, that each program is the same after it was written as JSON, and
+// that a directive behind a readable text is always found.
+func FuzzLocation(f *testing.F) {
+	for _, text := range []string{
+		"if ($host ~* \"^a(?<b>.)\") { return 301 https://$b$request_uri; }", "rewrite ^(/a)$ $1/ redirect;",
+		"more_set_headers -s 404 'A: b' \"C d\";", "add_header A 'b;c' always; # x\nexpires modified +1d;",
+		"set $a \"${host}\\\"\"; if ( $a != 'b' ) { break; }", "allow 10.0.0.0/8; deny all; satisfy any;",
+		"sub_filter '</head>' '<b>'; sub_filter_once off;", "proxy_set_header A \"\"; proxy_read_timeout 1h;",
+		"location /a { limit_except GET { deny all; } }", "access_log off; proxy_redirect a b;",
+	} {
+		f.Add(text, "")
+		f.Add("set $x 1;", text)
+	}
+	f.Fuzz(func(t *testing.T, own, shared string) {
+		r := snippets.Location(own, shared)
+		if r.Program != nil {
+			checkRoundTrip(t, r.Program)
+		}
+		if r.Closed(false) == nil && snippets.Location(own+"\n;internal;", shared).Closed(false) == nil {
+			t.Errorf("%q hides what follows", own)
+		}
+		if r.Closed(false) == nil && snippets.Location(own+"\ninternal;", shared).Closed(false) == nil {
+			t.Errorf("%q hides what follows", own)
+		}
+	})
+}
+
+func checkRoundTrip(t *testing.T, p *ir.Program) {
+	t.Helper()
+	raw, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again ir.Program
+	if err := json.Unmarshal(raw, &again); err != nil {
+		t.Fatal(err)
+	}
+	if second, err := json.Marshal(again); err != nil || string(second) != string(raw) {
+		t.Errorf("%s\nbecomes %s, %v", raw, second, err)
+	}
+}

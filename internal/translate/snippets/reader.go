@@ -1,0 +1,173 @@
+package snippets
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/suggest"
+)
+
+// The limits of one result. The limit of the regular expressions is pattern.MaxHostSize.
+const (
+	maxSteps   = 1000
+	maxHeaders = 500
+)
+
+// reader interprets directives. It holds the meaning of the directives that have been read.
+type reader struct {
+	out *Result
+	// shared is true while the text of the ConfigMap is read.
+	shared bool
+	// top is the level outside of conditions. The level that is being read is scope: top, or the block of a condition.
+	top, scope *scope
+	// conditions are the blocks of all conditions. Their directives are complete when both texts have been read.
+	conditions []condition
+	// substitution becomes Result.Substitution if it has pairs.
+	substitution ir.Substitution
+	// defined contains the names of the variables that the texts define.
+	defined map[string]bool
+	// steps and headers count the elements of the program.
+	steps, headers int
+}
+
+// condition is an if with its block.
+type condition struct {
+	step *ir.If
+	own  *scope
+}
+
+func newReader() *reader {
+	top := &scope{context: inLocation}
+	return &reader{out: &Result{}, defined: map[string]bool{}, top: top, scope: top}
+}
+
+// problem is the error of an interpreter for a directive that is not applied, although the text is readable.
+type problem struct {
+	class  Class
+	reason string
+}
+
+func (p *problem) Error() string { return p.reason }
+
+func noEffect(reason string) error { return &problem{NoEffect, reason} }
+func leftOut(reason string) error  { return &problem{LeftOut, reason} }
+
+// level interprets the directives of one block.
+func (r *reader) level(directives []Directive, of *scope) {
+	outer := r.scope
+	r.scope = of
+	for i := range directives {
+		d := &directives[i]
+		// The finding is added first, so that it precedes the findings of the directive's block.
+		at := len(r.out.Findings)
+		r.out.Findings = append(r.out.Findings, Finding{Place: r.place(d), Directive: d.Name})
+		class, text := r.judge(d)
+		r.out.Findings[at].Class, r.out.Findings[at].Text = class, text
+	}
+	r.scope = outer
+}
+
+func (r *reader) place(d *Directive) Place { return Place{Shared: r.shared, Line: d.Line} }
+
+// judge interprets one directive. It returns the class of the directive, and the sentence for the finding.
+func (r *reader) judge(d *Directive) (Class, string) {
+	row, err := r.rowOf(d)
+	if err != nil {
+		return Unreadable, err.Error()
+	}
+	class, reason := row.Class, row.Doc
+	if row.Class == Works {
+		err = r.interpret(d)
+	} else if special := exceptions[d.Name]; special != nil {
+		err = special(d)
+	}
+	if p := (*problem)(nil); errors.As(err, &p) {
+		class, reason = p.class, p.reason
+	} else if err != nil {
+		return Unreadable, fmt.Sprintf("%s is not valid: %v", quote(d.Name), err)
+	}
+	return class, sentence(quote(d.Name), class, reason)
+}
+
+// sentence returns the text of a finding.
+func sentence(name string, class Class, reason string) string {
+	switch class {
+	case NoEffect:
+		return name + " has no effect: " + reason
+	case LeftOut:
+		return name + " is left out: " + reason
+	case Guard:
+		return name + " is not supported, and " + reason
+	case Unreadable:
+		return name + " is not supported: " + reason
+	default:
+		return reason
+	}
+}
+
+// exceptions maps directives that are not interpreted to functions that return a problem if other arguments than usual
+// make the class of the directive a different one.
+var exceptions = map[string]func(*Directive) error{
+	"auth_basic": func(d *Directive) error {
+		if d.Args[0] == "off" {
+			return leftOut("remove the annotation auth-type to serve clients without a password")
+		}
+		return nil
+	},
+}
+
+// rowOf returns the row of a directive, or an error if nginx would refuse the directive here.
+func (r *reader) rowOf(d *Directive) (*Row, error) {
+	name := quote(d.Name)
+	row := byName()[d.Name]
+	switch {
+	case row == nil:
+		return nil, fmt.Errorf("there is no directive %s%s", name, suggest.Hint(d.Name, interpreted()))
+	case row.Class == Unreadable:
+		return nil, errors.New(sentence(name, Unreadable, row.Doc))
+	case !row.allowedIn(r.scope.context):
+		return nil, fmt.Errorf("nginx does not allow %s here, but in: %s", name, strings.Join(row.Contexts, ", "))
+	case row.Block && d.Block == nil:
+		return nil, fmt.Errorf("%s needs a block in braces", name)
+	case !row.Block && d.Block != nil:
+		return nil, fmt.Errorf("%s has no block: end it with a semicolon", name)
+	case !row.counts.accept(d.Args):
+		return nil, fmt.Errorf("%s has %d arguments, and nginx expects: %s", name, len(d.Args), row.Args)
+	}
+	return row, nil
+}
+
+// interpret calls the interpreter of a directive of class Works.
+func (r *reader) interpret(d *Directive) error {
+	if d.Name == "if" {
+		return r.ifBlock(d)
+	}
+	if c, ok := conversions[d.Name]; ok {
+		return r.convert(d, &c)
+	}
+	i := interpreters[d.Name]
+	if i.once {
+		if err := r.first(d); err != nil {
+			return err
+		}
+	}
+	return i.read(r, d)
+}
+
+// first returns an error if the same block of the same text already contains a directive with this name. nginx refuses
+// the second one.
+func (r *reader) first(d *Directive) error {
+	before, found := r.scope.seen[d.Name]
+	switch {
+	case found && before.Shared == r.shared:
+		return fmt.Errorf("line %d already contains it: remove one of them", before.Line)
+	case found:
+		return noEffect("the snippet of the Ingress contains it, too, and takes precedence")
+	case r.scope.seen == nil:
+		r.scope.seen = map[string]Place{}
+	}
+	r.scope.seen[d.Name] = r.place(d)
+	return nil
+}

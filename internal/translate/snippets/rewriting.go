@@ -1,0 +1,99 @@
+package snippets
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+)
+
+// step adds a step to the current level.
+func (r *reader) step(s ir.Step) error {
+	if r.steps++; r.steps > maxSteps {
+		return fmt.Errorf("the snippet has more than %d steps: use fewer conditions", maxSteps)
+	}
+	r.scope.steps = append(r.scope.steps, s)
+	return nil
+}
+
+func (r *reader) set(d *Directive) error {
+	name, err := variableName(d.Args[0])
+	if err != nil {
+		return err
+	}
+	if err := r.checkTemplate(d.Args[1]); err != nil {
+		return err
+	}
+	return r.step(ir.Step{Set: &ir.SetVariable{Name: name, Value: d.Args[1]}})
+}
+
+func (r *reader) breakSteps(*Directive) error { return r.step(ir.Step{Break: true}) }
+
+// The flags of rewrite by their names.
+var flags = map[string]ir.Flag{
+	"last": ir.Last, "break": ir.BreakFlag, "redirect": ir.RedirectFlag, "permanent": ir.Permanent,
+}
+
+func (r *reader) rewrite(d *Directive) error {
+	to := &ir.Rewrite{Pattern: d.Args[0], Target: d.Args[1]}
+	if len(d.Args) == 3 {
+		flag, ok := flags[d.Args[2]]
+		if !ok {
+			return fmt.Errorf("%s is not one of last, break, redirect and permanent", nginx.Quote(d.Args[2]))
+		}
+		to.Flag = flag
+	}
+	if to.Target == "" {
+		return errors.New("the new path is empty: write /")
+	}
+	if err := r.checkPattern(to.Pattern, false); err != nil {
+		return err
+	}
+	if err := r.checkOneLine(to.Target); err != nil {
+		return err
+	}
+	return r.step(ir.Step{Rewrite: to})
+}
+
+// The status codes of return. nginx allows codes below 100 and from 600, too, but clients do not understand them.
+const (
+	minStatus, maxStatus = 200, 599
+	found                = 302
+)
+
+// returnResponse interprets return with a status, with a status and a text or URL, or with a URL.
+func (r *reader) returnResponse(d *Directive) error {
+	to, text := &ir.Return{}, d.Args[0]
+	status, err := strconv.Atoi(text)
+	switch {
+	case err != nil && len(d.Args) == 1 && isURL(text):
+		to.Status, to.Text, to.HasText = found, text, true
+	case err != nil || status < minStatus || status > maxStatus || strings.HasPrefix(text, "+"):
+		return fmt.Errorf("%s is not a status code from %d to %d", nginx.Quote(text), minStatus, maxStatus)
+	case len(d.Args) == 2:
+		to.Status, to.Text, to.HasText = status, d.Args[1], true
+	default:
+		to.Status = status
+	}
+	check := r.checkTemplate
+	if redirects(to.Status) {
+		check = r.checkOneLine
+	}
+	if err := check(to.Text); err != nil {
+		return err
+	}
+	return r.step(ir.Step{Return: to})
+}
+
+// isURL reports whether nginx interprets the only argument of return as the URL of a redirect.
+func isURL(text string) bool {
+	return strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://") ||
+		strings.HasPrefix(text, "$scheme")
+}
+
+func redirects(status int) bool {
+	return status == 301 || status == found || status == 303 || status == 307 || status == 308
+}

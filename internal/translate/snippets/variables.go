@@ -1,0 +1,128 @@
+package snippets
+
+import (
+	"errors"
+	"fmt"
+	"regexp/syntax"
+	"slices"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+	"github.com/k8singress/k8singress/internal/model/pattern"
+)
+
+// checkPattern checks a regular expression. The total size of all expressions of a result is limited.
+func (r *reader) checkPattern(text string, fold bool) error {
+	size := pattern.Size
+	if fold {
+		size = pattern.FoldSize
+	}
+	n, err := size(text)
+	if err != nil {
+		return err
+	}
+	if r.out.PatternSize += n; r.out.PatternSize > pattern.MaxHostSize {
+		return fmt.Errorf("the regular expressions of the snippet are too large together: they compile to more than "+
+			"%d instructions", pattern.MaxHostSize)
+	}
+	for _, name := range groupsOf(text) {
+		if err := checkSettable(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// groupsOf returns the names of the named groups of a regular expression.
+func groupsOf(text string) (names []string) {
+	tree, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return nil
+	}
+	for _, name := range tree.CapNames() {
+		if name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// define records the variables that directives define. nginx allows a variable to be used before its definition.
+func (r *reader) define(directives []Directive) {
+	for i := range directives {
+		d := &directives[i]
+		switch {
+		case len(d.Args) == 0:
+		case d.Name == "set", d.Name == "auth_request_set":
+			r.defined[strings.TrimPrefix(d.Args[0], "$")] = true
+		case d.Name == "rewrite":
+			r.defineGroups(d.Args[0])
+		case d.Name == "if":
+			if words, ok := withoutParentheses(d.Args); ok && len(words) > 0 {
+				r.defineGroups(words[len(words)-1])
+			}
+			r.define(d.Block)
+		}
+	}
+}
+
+func (r *reader) defineGroups(expression string) {
+	for _, name := range groupsOf(expression) {
+		r.defined[name] = true
+	}
+}
+
+// checkTemplate checks the variables of a template.
+func (r *reader) checkTemplate(text string) error {
+	_, err := nginx.ParseTemplate(text, r.knows)
+	return err
+}
+
+// checkOneLine checks a template whose value becomes a part of a header.
+func (r *reader) checkOneLine(text string) error {
+	if strings.ContainsFunc(text, isControl) {
+		return errControl
+	}
+	return r.checkTemplate(text)
+}
+
+var errControl = errors.New("the value contains a line break or another control character: write it on one line")
+
+func isControl(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }
+
+// checkVariable checks the name of a variable.
+func (r *reader) checkVariable(name string) error { return r.checkTemplate("${" + name + "}") }
+
+// knows reports whether templates may contain the variable.
+func (r *reader) knows(name string) bool {
+	return r.defined[name] || exchange.VariableOf(name) != nil || len(name) == 1 && '1' <= name[0] && name[0] <= '9'
+}
+
+// routing contains the variables with which ingress-nginx chooses a backend, and which do not exist here.
+var routing = []string{
+	"global_rate_limit_exceeding", "pass_port", "pass_server_port", "proxy_alternative_upstream_name", "proxy_host",
+	"proxy_upstream_name",
+}
+
+// variableName returns the name of the variable that set or auth_request_set sets.
+func variableName(arg string) (string, error) {
+	name, ok := strings.CutPrefix(arg, "$")
+	if !ok {
+		return "", fmt.Errorf("%s is not a variable: write $%s", nginx.Quote(arg), arg)
+	}
+	return name, checkSettable(name)
+}
+
+// checkSettable returns an error unless a text may set the variable. As in nginx, variables that describe the request
+// can only be read, except $args.
+func checkSettable(name string) error {
+	_, err := nginx.ParseTemplate("${"+name+"}", func(string) bool { return true })
+	switch {
+	case err != nil, name != "" && '0' <= name[0] && name[0] <= '9':
+		return fmt.Errorf("%s is not the name of a variable", nginx.Quote(name))
+	case name != "args" && exchange.VariableOf(name) != nil, slices.Contains(routing, name):
+		return fmt.Errorf("the variable $%s cannot be set: use another name", name)
+	}
+	return nil
+}
