@@ -381,17 +381,6 @@ func TestFindingsOfBlocks(t *testing.T) {
 	}
 }
 
-// TestGuardsOfPrograms checks that a program that may respond counts as access control.
-func TestGuardsOfPrograms(t *testing.T) {
-	for text, want := range map[string]bool{
-		"if ($host = a) { return 403; }": true, "add_header A b;": false, "rewrite ^ /x break;": false,
-	} {
-		if p := snippets.Location(text, "").Program; p.Guards() != want || ir.Filter(*p).Guards() != want {
-			t.Errorf("%s guards: %t", text, !want)
-		}
-	}
-}
-
 // FuzzLocation checks that no text ends the process, that each program is the same after it was written as JSON, and
 // that a directive behind a readable text is always found.
 func FuzzLocation(f *testing.F) {
