@@ -46,12 +46,18 @@ func isCall(r *message.Request) bool {
 }
 
 // register registers a request as a stream of the route. It replaces the context of the request with a context that is
-// canceled when the streams of the route must end. The caller must call ended when the request has been served.
+// canceled when the streams of the route must end. The caller must call ended when the request has been served. Unless
+// the context was canceled by then, ended restores the previous context.
 func (s *streams) register(r *message.Request, is stream) (ended func()) {
-	ctx, cancel := context.WithCancel(r.Context())
+	before := r.Context()
+	ctx, cancel := context.WithCancel(before)
 	left := s.add(cancel, is)
 	r.SetContext(ctx)
 	return func() {
+		if ctx.Err() == nil {
+			// The stream has ended by itself. The request may go on, and its error is not an effect of cancel.
+			r.SetContext(before)
+		}
 		cancel()
 		left()
 	}
