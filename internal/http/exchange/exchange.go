@@ -76,6 +76,8 @@ type Exchange struct {
 	// Span is the OpenTelemetry span of the request. It is nil if the request is not traced.
 	Span trace.Span
 
+	// Reroutes is the number of times that a filter has returned ErrReroute.
+	Reroutes uint8
 	// Retained is true if a Caddy handler or other code may keep a reference to the exchange after the request. The
 	// exchange must then not be reused.
 	Retained bool

@@ -1,8 +1,37 @@
 package exchange
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/k8singress/k8singress/internal/http/message"
+)
 
 // ErrReroute is returned by a filter that has changed the path of the request, with SetPath, and possibly its query,
 // and wants a route for the new path. The request then continues as if the client had sent this path to the same host,
 // but Target keeps what the client sent. The filter must not have written a part of the response.
 var ErrReroute = errors.New("the filter has changed the path, so the request needs a route for the new path")
+
+// Arrival holds the values of an exchange that filters replace, as they were before the first route was found.
+type Arrival struct {
+	host    string
+	writer  message.Writer
+	changes Changes
+}
+
+// Arrival returns the values to pass to Reroute later.
+func (x *Exchange) Arrival() Arrival { return Arrival{x.Host, x.Writer, x.ForAllResponses} }
+
+// Reroute prepares the exchange for another route after a filter has returned ErrReroute and Close was called. Like
+// nginx, it drops everything that the previous route has set for the response and for the endpoint, and keeps the
+// changes to the path, the query and the header fields of the request. at is the result of Arrival. A request for which
+// no route is found is no longer passed on, since a route has already claimed it.
+func (x *Exchange) Reroute(at Arrival) {
+	x.Host = at.host
+	*x = Exchange{
+		Request: x.Request, Writer: at.writer, Prepare: x.Prepare,
+		Clients: x.Clients, Global: x.Global, Headers: x.Headers,
+		ByServer: x.ByServer, ForAllResponses: at.changes, CloseConn: x.CloseConn,
+		Span: x.Span, Retained: x.Retained, Reroutes: x.Reroutes + 1,
+		client: x.client, hasClient: x.hasClient, id: x.id, hasID: x.hasID,
+	}
+}

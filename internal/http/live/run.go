@@ -75,6 +75,7 @@ func (v *ChainRun) Exchange() *exchange.Exchange { return v.x }
 func (v *ChainRun) runHandler(handler caddyhttp.MiddlewareHandler, behind func() error) error {
 	x := v.x
 	x.Retained = true
+	before := *x.Request
 	if ChainRunFrom(x.Context()) != v {
 		x.SetContext(context.WithValue(x.Context(), chainRunKey{}, v))
 	}
@@ -88,6 +89,9 @@ func (v *ChainRun) runHandler(handler caddyhttp.MiddlewareHandler, behind func()
 		return v.enter(w, r, behind)
 	}))
 	giveBack()
+	if errors.Is(err, exchange.ErrReroute) {
+		x.Revert(&before)
+	}
 	if err != nil && !w.Started() || errors.Is(err, exchange.ErrAborted) {
 		x.ErrorFields = append(x.ErrorFields, w.UnsentFields()...)
 		return failureOf(err)

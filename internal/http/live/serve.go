@@ -62,10 +62,22 @@ func (t *Table) serve(x *exchange.Exchange) (Outcome, error) {
 	if t.global.block.Load().Refuses(x) {
 		return Served, errBlocked
 	}
-	name, path := message.Hostname(x.Host), message.CleanPath(x.Path)
+	name, arrival := message.Hostname(x.Host), x.Arrival()
 	if t.misdirected(x.Conn, name) {
 		return Served, refuse(x, mtls.Misdirected)
 	}
+	outcome, err := t.serveRoute(x, name)
+	if err != nil && reroutes(x, err) {
+		return t.reroute(x, name, arrival)
+	}
+	return outcome, err
+}
+
+// serveRoute finds the route for the path of a request, and runs its handler chain. name is the host name of the
+// request. Its results are the results of Serve, except that the error is exchange.ErrReroute if a filter needs another
+// route.
+func (t *Table) serveRoute(x *exchange.Exchange, name string) (Outcome, error) {
+	path := message.CleanPath(x.Path)
 	for {
 		index := t.indexFor(x.Conn.Listener, name)
 		h, route := index.find(name), (*Route)(nil)
@@ -158,7 +170,10 @@ func (t *Table) serveOn(x *exchange.Exchange, i *instance, route *Route, to *des
 		owned.Release()
 	}
 	x.Conclude(err)
-	if err = withoutEndpoints(x, err); err == nil || route.errors == nil {
+	if err == nil || reroutes(x, err) {
+		return err
+	}
+	if err = withoutEndpoints(x, withoutCycle(x, err)); route.errors == nil {
 		return err
 	}
 	return t.serveErrorPage(x, route.errors, err)
@@ -167,7 +182,7 @@ func (t *Table) serveOn(x *exchange.Exchange, i *instance, route *Route, to *des
 // withoutEndpoints changes the status of an error from 502 or 504 to 503 if the backend no longer has a ready endpoint,
 // because its last endpoint was removed or is terminating.
 func withoutEndpoints(x *exchange.Exchange, err error) error {
-	if err == nil || x.Backend == nil || x.Backend.Ready() {
+	if x.Backend == nil || x.Backend.Ready() {
 		return err
 	}
 	if status := exchange.StatusOf(err); status == http.StatusBadGateway || status == http.StatusGatewayTimeout {

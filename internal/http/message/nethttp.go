@@ -49,6 +49,16 @@ func (r *Request) Update(from *http.Request) {
 	r.Fields = appendFields(fields, from.Header).Allowed(r.Names)
 }
 
+// Revert restores what Update has changed, except the path, the query and the header fields. before is a copy of r from
+// before the handlers ran. Resources of the handlers, such as a context or a wrapped body, may be gone when the
+// handlers have returned. The part of the body that they have read is lost.
+func (r *Request) Revert(before *Request) {
+	to := *before
+	to.Path, to.EscapedPath, to.Query, to.ForceQuery = r.Path, r.EscapedPath, r.Query, r.ForceQuery
+	to.Fields, to.text = r.Fields, r.text
+	*r = to
+}
+
 // appendFields appends the fields of header to the list, in no particular order.
 func appendFields(to Fields, header http.Header) Fields {
 	for name, values := range header {

@@ -52,9 +52,15 @@ type span struct {
 	by *Route
 }
 
-// Begin starts the span of a request, and sets the trace context headers for the endpoint. The caller must call End
-// later to end the span. t may be nil.
+// Begin starts the span of a request, and sets the trace context headers for the endpoint. If the request already has a
+// span, because it had another route before, the span is named after the new route. The caller must call End later to
+// end the span. t may be nil.
 func (t *Tracer) Begin(x *exchange.Exchange, r *Route) {
+	if s, ok := x.Span.(*span); ok {
+		s.by = r
+		s.SetName(text(r.Path))
+		return
+	}
 	if t == nil || x.Span != nil || !t.acquire() {
 		return
 	}

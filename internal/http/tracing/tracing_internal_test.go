@@ -143,6 +143,28 @@ func TestTraces(t *testing.T) {
 	}
 }
 
+// TestSpanOfTwoRoutes checks that a request has one span, with the name of its last route.
+func TestSpanOfTwoRoutes(t *testing.T) {
+	for operation, want := range map[string]string{"": "/second", "$host": "a.example"} {
+		to := &recorder{}
+		tracer := newTracer(&ir.Collector{}, to, NewExports(zap.NewNop()))
+		x := request()
+		tracer.Begin(x, route(&ir.Tracing{Operation: "first"}))
+		parent, _ := x.Fields.Joined(traceParent)
+		second := route(&ir.Tracing{Operation: operation})
+		second.Path = "/second"
+		tracer.Begin(x, second)
+		if got, _ := x.Fields.Joined(traceParent); got != parent {
+			t.Errorf("the endpoint gets the trace %q, want %q", got, parent)
+		}
+		End(x, nil)
+		tracer.Flush()
+		if spans := to.exported(); len(spans) != 1 || spans[0].Name() != want {
+			t.Errorf("the spans are %v, want one with the name %q", spans, want)
+		}
+	}
+}
+
 // TestSpans checks the name, the status and the attributes of a span.
 func TestSpans(t *testing.T) {
 	failure := &exchange.Failure{Status: 503, Err: errors.New("no endpoints")}

@@ -1,0 +1,114 @@
+package live_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/http/live"
+	"github.com/k8singress/k8singress/internal/model/document"
+)
+
+func init() {
+	caddy.RegisterModule(rerouting{})
+	caddy.RegisterModule(intrusive{})
+	caddy.RegisterModule(echoing{})
+}
+
+// rerouting is a Caddy handler that runs a filter, which asks for the route of the path /b.
+type rerouting struct{}
+
+func (rerouting) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.test_rerouting", New: func() caddy.Module { return new(rerouting) }}
+}
+
+func (r rerouting) ServeHTTP(w http.ResponseWriter, of *http.Request, next caddyhttp.Handler) error {
+	return live.ChainRunFrom(of.Context()).Apply(r, w, of, next)
+}
+
+// Apply implements filter.Filter.
+func (rerouting) Apply(x *exchange.Exchange) (bool, error) {
+	x.SetPath("/b")
+	return false, exchange.ErrReroute
+}
+
+// intrusive is a Caddy handler that changes whatever it can for the next handler.
+type intrusive struct{}
+
+func (intrusive) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.test_intrusive", New: func() caddy.Module { return new(intrusive) }}
+}
+
+func (intrusive) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	w.Header().Set("X-First", "a")
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	r = r.WithContext(ctx)
+	r.Header.Set("X-Input", "a")
+	r.Method, r.Host = http.MethodPut, "backend.example"
+	r.ContentLength, r.Body = 2, io.NopCloser(strings.NewReader("no"))
+	return next.ServeHTTP(w, r)
+}
+
+// echoing is a Caddy handler that responds with what it gets.
+type echoing struct{}
+
+func (echoing) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.test_echoing", New: func() caddy.Module { return new(echoing) }}
+}
+
+func (echoing) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
+	body, err := io.ReadAll(r.Body)
+	if err != nil || r.URL.Query().Has("fail") {
+		return caddyhttp.Error(http.StatusConflict, errors.Join(err, r.Context().Err()))
+	}
+	_, err = fmt.Fprintf(w, "%s %s%s %s, X-Input: %s, %v", r.Method, r.Host, r.URL, body, r.Header.Get("X-Input"),
+		r.Context().Err())
+	return err
+}
+
+// TestRerouteInCaddyHandlers checks that a Caddy handler in front of a filter that asks for another route leaves
+// nothing behind, except the header fields of the request.
+func TestRerouteInCaddyHandlers(t *testing.T) {
+	const handlers = `"handle":[{"handler":"test_intrusive"},{"handler":"test_rerouting"}]`
+	for name, chain := range map[string]string{
+		"handlers": `[{` + handlers + `}]`,
+		"matchers": `[{"match":[{"method":["POST"]}],"handle":[{"handler":"test_intrusive"}]},` +
+			`{"match":[{"method":["PUT"]}],"handle":[{"handler":"test_rerouting"}]}]`,
+		"a subroute": `[{"handle":[{"handler":"subroute","routes":[{` + handlers + `}]}]}]`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			table := newTable(t)
+			update(t, table, hostOf(
+				&document.Route{Type: "prefix", Path: "/a", Destination: document.Destination{Chain: []byte(chain)}},
+				&document.Route{Type: "prefix", Path: "/b", Destination: document.Destination{
+					Chain: json.RawMessage(`[{"handle":[{"handler":"test_echoing"}]}]`)}},
+			))
+			w, err := post(table, "/a?x=1", "text")
+			const want = "POST shop.example/b?x=1 text, X-Input: a, <nil>"
+			if got := w.Body.String(); err != nil || got != want || w.Header().Get("X-First") != "" {
+				t.Errorf("%q, %v, fields %v, want %q", got, err, w.Header(), want)
+			}
+			if w, err = post(table, "/a?fail", "text"); exchange.StatusOf(err) != http.StatusConflict {
+				t.Errorf("a failure: %d, %v", w.Code, err)
+			}
+		})
+	}
+}
+
+func post(table *live.Table, path, body string) (*httptest.ResponseRecorder, error) {
+	r := httptest.NewRequest(http.MethodPost, "http://shop.example"+path, strings.NewReader(body))
+	w := httptest.NewRecorder()
+	_, err := serve(table, w, caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, &caddyhttp.Server{}))
+	return w, err
+}
