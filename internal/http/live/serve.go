@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/k8singress/k8singress/internal/http/compress"
 	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/http/mtls"
@@ -34,13 +35,14 @@ var errBlocked = exchange.Fail(http.StatusForbidden, errors.New("the request mat
 // written and the caller should respond; exchange.StatusOf(err) is the status for an error. The exception is
 // exchange.ErrAborted, for which the response may be incomplete.
 func (t *Table) Serve(x *exchange.Exchange) (outcome Outcome, err error) {
-	client, policy := x.Writer, t.global.compress.Load()
-	if policy == nil {
-		return t.serve(x)
+	client, w := x.Writer, (*compress.Writer)(nil)
+	if policy := t.global.compress.Load(); policy != nil {
+		w = policy.Writer(client, x.Request, x.Namespace)
 	}
-	w := policy.Writer(client, x.Request, x.Namespace)
 	if w == nil {
-		return t.serve(x)
+		outcome, err = t.serve(x)
+		x.Writer = client
+		return outcome, err
 	}
 	defer w.Close()
 	x.Writer = w

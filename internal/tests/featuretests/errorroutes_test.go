@@ -23,7 +23,8 @@ var refusals = map[int]string{
 	http.StatusServiceUnavailable:    "error 503",
 }
 
-// refusing returns manifests with a host for each rejection, such as 401.example, and the chains that they name.
+// refusing returns manifests with a host for each rejection, such as 401.example, and the chains that they name. The
+// hosts also have a filter that replaces the writer of the response.
 func refusing(t *testing.T) (manifests, chains string) {
 	t.Helper()
 	ip, port := backend(t, "one")
@@ -33,7 +34,8 @@ func refusing(t *testing.T) (manifests, chains string) {
 		chains += fmt.Sprintf("chain %s {\n%s\n}\n", name, text)
 		manifests += strings.Replace(rule(name, strconv.Itoa(status)+".example", "Prefix", "/", "one"),
 			"{name: "+name+"}",
-			"{name: "+name+", annotations: {k8singress.io/chains: "+name+"}}", 1)
+			"{name: "+name+", annotations: {k8singress.io/chains: "+name+
+				", nginx.ingress.kubernetes.io/limit-rate: \"100\"}}", 1)
 	}
 	return manifests, chains
 }
