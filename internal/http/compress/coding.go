@@ -83,7 +83,7 @@ func newCoding(name string, of *ir.Coding, types []string, minBytes int, create 
 // takes reports whether a response is large enough for this coding and has one of the configured media types. Whether
 // the response may be compressed at all must be checked first, with the function compressible.
 func (c *coding) takes(a *message.Response) bool {
-	return (a.Length < 0 || a.Length >= c.minBytes) && (c.types["*"] || c.types[mediaType(a)])
+	return (a.Length < 0 || a.Length >= c.minBytes) && (c.types["*"] || c.types[a.MediaType()])
 }
 
 // begin returns an encoder that writes to w.

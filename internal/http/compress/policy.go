@@ -121,16 +121,10 @@ func compressible(a *message.Response) bool {
 	if control, _ := a.Fields.Joined("Cache-Control"); slices.ContainsFunc(strings.Split(control, ","), isNoTransform) {
 		return false
 	}
-	media := mediaType(a)
+	media := a.MediaType()
 	return media != "" && media != "text/event-stream" && !strings.HasPrefix(media, "application/grpc")
 }
 
 func isNoTransform(directive string) bool {
 	return strings.EqualFold(strings.Trim(directive, " \t"), "no-transform")
-}
-
-// mediaType returns the media type in the Content-Type of a response, in lower case and without parameters.
-func mediaType(a *message.Response) string {
-	media, _, _ := strings.Cut(a.Fields.Get(message.ContentType), ";")
-	return strings.ToLower(strings.Trim(media, " \t"))
 }

@@ -67,7 +67,7 @@ func (w *Writer) Head(a *message.Response) error {
 	}
 	head.Length = -1
 	head.Fields.Remove(message.Other, "Accept-Ranges")
-	weaken(&head.Fields)
+	head.Fields.WeakenETag()
 	head.Fields.Add(message.NewField("Content-Encoding", with.name))
 	if err := w.Writer.Head(&head); err != nil {
 		return err
@@ -127,18 +127,6 @@ func names(list, name string) bool {
 		}
 	}
 	return false
-}
-
-// weaken makes the ETag of a response weak, as nginx does, because compression changes the bytes of the response.
-func weaken(fields *message.Fields) {
-	const name = "ETag"
-	switch tag, ok := fields.Joined(name); {
-	case !ok || strings.HasPrefix(tag, "W/"):
-	case strings.HasPrefix(tag, `"`):
-		fields.Set(message.NewField(name, "W/"+tag))
-	default:
-		fields.Remove(message.KindOf(name), name)
-	}
 }
 
 // Write writes the next part of the body, and compresses it if the body is compressed.

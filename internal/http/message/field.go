@@ -134,6 +134,19 @@ func (f *Fields) RemoveKind(kind Kind) {
 	*f = slices.DeleteFunc(*f, func(field Field) bool { return field.Kind == kind })
 }
 
+// WeakenETag makes the ETag of a response weak, as nginx does if it changes the bytes of the response. It removes an
+// ETag that is not valid.
+func (f *Fields) WeakenETag() {
+	const name = "ETag"
+	switch tag, ok := f.Joined(name); {
+	case !ok || strings.HasPrefix(tag, "W/"):
+	case strings.HasPrefix(tag, `"`):
+		f.Set(NewField(name, "W/"+tag))
+	default:
+		f.Remove(Other, name)
+	}
+}
+
 // Allowed removes the fields whose names must not be forwarded, according to the argument, and returns the remaining
 // fields. It modifies f.
 func (f Fields) Allowed(names Names) Fields {

@@ -184,6 +184,12 @@ type Response struct {
 	Trailers []string
 }
 
+// MediaType returns the media type in the Content-Type field, in lower case and without parameters.
+func (r *Response) MediaType() string {
+	media, _, _ := strings.Cut(r.Fields.Get(ContentType), ";")
+	return strings.ToLower(strings.Trim(media, " \t"))
+}
+
 // Writer writes the response to one request. It is not safe for concurrent use, except EndBody. If the client
 // connection fails, methods return an error, and nothing more can be written.
 type Writer interface {
