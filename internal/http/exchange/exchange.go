@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -40,6 +41,9 @@ type Exchange struct {
 	// Writer writes the response. Filters and the proxy must write the head of the response with Exchange.Head, so that
 	// header changes are applied.
 	Writer message.Writer
+	// ResponseEnds are the functions that EndResponse calls. A filter that replaces Writer may append a function that
+	// ends its own Writer. The function gets the error of the request, and returns the error to use instead.
+	ResponseEnds []func(error) error
 
 	// ByServer are the header changes that the HTTP server makes to all of its responses. It is nil if there are none.
 	ByServer *message.Changes
@@ -162,6 +166,17 @@ func (x *Exchange) Close() {
 		fn()
 	}
 	x.atEnd = nil
+}
+
+// EndResponse is called when the handlers of a chain have returned, with their error, and before an error page or an
+// error response is written. It calls the functions in ResponseEnds, the last one first, because it belongs to the
+// Writer that was written to.
+func (x *Exchange) EndResponse(err error) error {
+	for _, fn := range slices.Backward(x.ResponseEnds) {
+		err = fn(err)
+	}
+	x.ResponseEnds = nil
+	return err
 }
 
 // Client returns the address of the client, and the scheme, host and port that the client requested. Headers from

@@ -1,6 +1,8 @@
 package exchange_test
 
 import (
+	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -88,6 +90,22 @@ func TestClose(t *testing.T) {
 	x.Close()
 	if !slices.Equal(called, []int{0, 1, 2}) {
 		t.Errorf("called are %v", called)
+	}
+}
+
+// TestEndResponse checks that the functions are called once, the last one first, and that each gets the error of the
+// one before.
+func TestEndResponse(t *testing.T) {
+	x, _ := exchangetest.New(t, "GET http://shop.example/")
+	for _, name := range []string{"first", "second"} {
+		x.ResponseEnds = append(x.ResponseEnds, func(err error) error { return fmt.Errorf("%s(%w)", name, err) })
+	}
+	failed := errors.New("failed")
+	if err := x.EndResponse(failed); err.Error() != "first(second(failed))" {
+		t.Errorf("the error is %v", err)
+	}
+	if err := x.EndResponse(failed); err == nil || err.Error() != "failed" {
+		t.Errorf("the second call returns %v", err)
 	}
 }
 

@@ -104,12 +104,12 @@ func (v *ChainRun) runHandler(handler caddyhttp.MiddlewareHandler, behind func()
 // to w.
 func (v *ChainRun) enter(w http.ResponseWriter, r *http.Request, fn func() error) error {
 	x := v.x
-	writer, target, conn := x.Writer, x.Target, x.Conn
+	writer, ends, target, conn := x.Writer, x.ResponseEnds, x.Target, x.Conn
 	inner := message.NewHTTPWriter(w, r)
 	x.Update(r)
-	x.Target, x.Conn, x.Writer = target, conn, inner
-	defer func() { x.Writer = writer }()
-	err := fn()
+	x.Target, x.Conn, x.Writer, x.ResponseEnds = target, conn, inner, nil
+	defer func() { x.Writer, x.ResponseEnds = writer, ends }()
+	err := x.EndResponse(fn())
 	if inner.Aborted() {
 		writer.Abort()
 	}

@@ -167,7 +167,7 @@ func (t *Table) serveOn(x *exchange.Exchange, i *instance, route *Route, to *des
 	if route.errors != nil {
 		x.Replaced, x.Pages = t.replaced(route.errors), t.pagesOf(route.errors)
 	}
-	err := v.run(0)
+	err := x.EndResponse(v.run(0))
 	if !x.Retained {
 		owned.Release()
 	}
