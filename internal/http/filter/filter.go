@@ -56,6 +56,7 @@ var rows = []row{
 	with("k8singress_rewrite", newRewrite),
 	with("k8singress_rewrite_redirect", newRewriteRedirect),
 	with("k8singress_source_ranges", newSourceRanges),
+	with("k8singress_substitution", newSubstitution),
 }
 
 // find returns the row of the filter with the given handler name, or an empty row if there is no such filter.

@@ -28,6 +28,7 @@ var cases = map[string][]filterCase{
 	"k8singress_rewrite":          rewriteCases,
 	"k8singress_rewrite_redirect": rewriteRedirectCases,
 	"k8singress_source_ranges":    sourceRangesCases,
+	"k8singress_substitution":     substitutionCases,
 }
 
 // TestFilters checks each filter with the requests of its cases. A filter without a case fails the test.
@@ -80,6 +81,7 @@ func TestHandlerNames(t *testing.T) {
 		ir.URLRewrite{}, ir.Redirect{}, ir.RewriteRedirect{}, ir.HostRedirect{}, ir.AppRoot{}, ir.RequestHeaders{},
 		ir.ResponseHeaders{}, ir.DirectResponse{}, ir.CORS{}, ir.SourceRanges{}, ir.BasicAuth{}, ir.AnyOf{},
 		ir.RateLimit{}, ir.Bandwidth{}, ir.Maintenance{}, ir.Mirror{}, ir.ExternalAuth{}, ir.AccessRules{},
+		ir.Substitution{},
 	} {
 		names = append(names, filter.HandlerName(f))
 	}

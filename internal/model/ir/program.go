@@ -167,7 +167,8 @@ type Substitution struct {
 	Repeat bool `json:"repeat,omitempty"`
 	// Types are media types besides text/html whose responses are changed. "*" stands for all types.
 	Types []string `json:"types,omitempty"`
-	// KeepLastModified keeps the field Last-Modified (sub_filter_last_modified on). Otherwise it is removed.
+	// KeepLastModified keeps the field Last-Modified, and makes the ETag weak (sub_filter_last_modified on). Otherwise
+	// both fields are removed.
 	KeepLastModified bool `json:"keep_last_modified,omitempty"`
 }
 
