@@ -235,3 +235,27 @@ func TestTheWayOfARoute(t *testing.T) {
 		way.Release()
 	}
 }
+
+// TestTLSWithoutSecret checks that TLS settings need no Secret unless endpoints are verified. Then nothing is sent.
+func TestTLSWithoutSecret(t *testing.T) {
+	e := serving(t, true, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.TLS.ServerName) })
+	store, p := trust.NewStore(), pool(t)
+	for _, c := range []struct {
+		settings ir.BackendTLS
+		want     string
+	}{
+		{ir.BackendTLS{Name: "app.example", SendName: true}, "200 app.example"},
+		{ir.BackendTLS{Name: "app.example"}, "200 "},
+		{ir.BackendTLS{Name: "app.example", SendName: true, Verify: true}, "error 502"},
+	} {
+		way := p.Secure(&c.settings, store.Authority(c.settings.Secret))
+		s := settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: ir.HTTPS}})
+		f := &front{pool: p, settings: s, backend: of(e), secured: way, errs: make(chan error, 1)}
+		w := httptest.NewRecorder()
+		f.ServeHTTP(w, request(t, http.MethodGet, ""))
+		if got := outcome(w, <-f.errs); got != c.want {
+			t.Errorf("%+v: %s, want %s", c.settings, got, c.want)
+		}
+		way.Release()
+	}
+}

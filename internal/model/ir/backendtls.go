@@ -4,7 +4,7 @@ package ir
 type BackendTLS struct {
 	// Secret is the name of a Secret. It contains the certificate authorities that sign the certificates of endpoints.
 	// It may also contain a client certificate with its key. While the Secret is invalid, no requests are sent to the
-	// endpoints.
+	// endpoints. Without a Secret, no client certificate is sent, and requests fail if Verify is set.
 	Secret Name `json:"secret"`
 	// Verify requires that the certificate of an endpoint is signed by a certificate authority in ca.crt of the Secret.
 	// The system's certificate authorities are not used.

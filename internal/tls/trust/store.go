@@ -46,7 +46,13 @@ func (s *Store) Update(d *document.Delta) (added []ir.Name) { return s.book.Upda
 
 // Authority returns the Authority of a Secret. If the configuration does not refer to the Secret, all verifications
 // with the result fail, even if the configuration refers to the Secret later. In this case, call Authority again.
-func (s *Store) Authority(secret ir.Name) *Authority { return s.book.Get(secret).Authority }
+// Authority returns nil for the zero name, as NewClient expects for TLS settings without a Secret.
+func (s *Store) Authority(secret ir.Name) *Authority {
+	if secret.IsZero() {
+		return nil
+	}
+	return s.book.Get(secret).Authority
+}
 
 // SetSecret sets the contents of a Secret; present is false if the Secret does not exist. It does nothing if the
 // configuration does not refer to the Secret. It parses the contents only if they have changed.

@@ -108,7 +108,8 @@ const (
 )
 
 func checkBackendSecret(s *Settings) string {
-	return option.Unless(!s.Asked.BackendTLS.Secret.IsZero() || s.Asked.BackendTLS.NoSecret,
+	asked := &s.Asked.BackendTLS
+	return option.Unless(!asked.Secret.IsZero() || asked.NoSecret || asked.WithoutSecret,
 		"the setting has no effect without proxy-ssl-secret, as in ingress-nginx")
 }
 
@@ -117,11 +118,12 @@ func (s *Settings) UsesTLS() bool {
 	return slices.Contains([]ir.BackendProtocol{ir.HTTPS, ir.GRPCS, ir.AutoHTTP}, s.Forwarding.Protocol)
 }
 
-// backendTLS holds the values of the annotations proxy-ssl-*. They have no effect if proxy-ssl-secret is not set. Zero
-// fields stand for the default values. NoSecret is true if proxy-ssl-secret is invalid.
+// backendTLS holds the values of the annotations proxy-ssl-*. Zero fields stand for the default values. NoSecret is true
+// if proxy-ssl-secret is invalid. The values have no effect if proxy-ssl-secret is not set, unless WithoutSecret is true:
+// a snippet sets some of them with nginx's directives proxy_ssl_*, which need no Secret.
 type backendTLS struct {
 	ir.BackendTLS
-	NoSecret bool
+	NoSecret, WithoutSecret bool
 }
 
 // finishBackendTLS sets Forwarding.TLS from the values of proxy-ssl-*. If proxy-ssl-secret is invalid, all requests get
@@ -135,7 +137,7 @@ func (s *Settings) finishBackendTLS() {
 		s.Closed = true
 		return
 	}
-	if s.Asked.BackendTLS.Secret.IsZero() {
+	if s.Asked.BackendTLS.Secret.IsZero() && !s.Asked.BackendTLS.WithoutSecret {
 		return
 	}
 	all := s.Asked.BackendTLS.BackendTLS

@@ -208,6 +208,9 @@ func (r *reading) backendTLS() {
 		r.Unsecured = r.annotations.UsesTLS() && !r.annotations.Closed && !r.annotations.BackendTLSByPath
 		return
 	}
+	if t.Secret.IsZero() {
+		return
+	}
 	if t.Secret.Namespace == r.Object.Namespace || r.annotations.CrossNamespace {
 		r.depend(t.Secret.Of(kinds.Secret))
 		return
