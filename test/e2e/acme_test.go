@@ -87,11 +87,11 @@ func forward(conn net.Conn, count, first, turn int) {
 }
 
 // automatic creates Ingresses with one host each, whose certificates come from the authority. It returns the hosts.
-func (r *replicas) automatic(namespace string, from, to int) []string {
+func (r *replicas) automatic(namespace string, count int) []string {
 	r.Helper()
 	prefix, class := networkingv1.PathTypePrefix, "nginx"
 	var hosts []string
-	for n := from; n < to; n++ {
+	for n := range count {
 		name := fmt.Sprintf("a%d", n)
 		host := name + "." + namespace + ".test"
 		hosts = append(hosts, host)
@@ -170,7 +170,7 @@ func TestOneOrderForEachHost(t *testing.T) {
 		// Only one certificate is ordered per second, so use fewer hosts in CI.
 		each = 15
 	}
-	hosts := append(r.automatic(r.namespace, 0, each), r.automatic(other.Name, 0, each)...)
+	hosts := append(r.automatic(r.namespace, each), r.automatic(other.Name, each)...)
 	r.awaitFor(time.Duration(len(hosts))*orderTime+2*deadline, "certificates on all replicas",
 		func() error { return r.trusted(hosts) })
 	r.checkOrders(hosts, 0)
@@ -182,7 +182,7 @@ func TestOneOrderForEachHost(t *testing.T) {
 // TestAccountContact checks that the address in email is the contact of the account at the authority in acme_ca.
 func TestAccountContact(t *testing.T) {
 	r := newReplicas(t, 1, "email ops@example.com")
-	hosts := r.automatic(r.namespace, 0, 1)
+	hosts := r.automatic(r.namespace, 1)
 	r.await("the certificate", func() error { return r.trusted(hosts) })
 	taken, err := r.authority.Taken(t.Context())
 	r.must(err)
@@ -194,7 +194,7 @@ func TestAccountContact(t *testing.T) {
 // TestKilledLeaderLosesNoHost checks that all hosts get certificates after the leader was killed during its orders.
 func TestKilledLeaderLosesNoHost(t *testing.T) {
 	r := newReplicas(t, 3)
-	hosts := r.automatic(r.namespace, 0, 40)
+	hosts := r.automatic(r.namespace, 40)
 	r.awaitFor(2*deadline, "some orders", func() error {
 		if got := len(r.orders()); got < 15 {
 			return fmt.Errorf("%d orders", got)
