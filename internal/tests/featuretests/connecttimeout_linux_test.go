@@ -36,6 +36,19 @@ func TestConnectTimeout(t *testing.T) {
 	}
 }
 
+// TestServiceConnectTimeout checks that a connection to a port of a Service ends if its endpoint cannot be reached
+// within stream-connect-timeout. The default is five seconds.
+func TestServiceConnectTimeout(t *testing.T) {
+	ip, endpointPort := hostPort(t, fixture.Unreachable(t))
+	port := fixture.Port(t)
+	in := start(t, class+exposed("one", endpointPort, ip, "tcp-ports: "+port+":80", "stream-connect-timeout: 6s"),
+		servicePorts)
+	_ = in.accepted("127.0.0.1:" + port).Close()
+	begin := time.Now()
+	_, _ = connect(t, "127.0.0.1:"+port).Read(make([]byte, 1))
+	took(t, "the connection", begin, 6*time.Second)
+}
+
 // TestStreamTriesTimeout checks that no other endpoint is tried after proxy-stream-next-upstream-timeout.
 func TestStreamTriesTimeout(t *testing.T) {
 	gone, gonePort := hostPort(t, fixture.Unreachable(t))

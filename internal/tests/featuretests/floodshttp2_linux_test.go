@@ -30,8 +30,8 @@ type attacker2 struct {
 	out  *bufio.Writer
 }
 
-// streams is the number of streams that an attacker opens at a time, unless it tries to open too many.
-const streams = 100
+// openStreams is the number of streams that an attacker opens at a time, unless it tries to open too many.
+const openStreams = 100
 
 // plainHead is a head that does not use the dynamic table: GET, https, a.example and the path /.
 const plainHead = "\x82\x87\x84\x01\x09a.example"
@@ -41,13 +41,13 @@ var floodsOfHTTP2 = map[string]flood2{
 	"CVE-2019-9511 data dribble: windows of one byte": {
 		begin: func(a *attacker2) error {
 			err := a.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
-			for range streams {
+			for range openStreams {
 				err = errors.Join(err, a.ask("/large", true))
 			}
 			return err
 		},
-		again: func(a *attacker2, i int) error { return a.WriteWindowUpdate(uint32(2*(i%streams)+1), 1) },
-		times: 20_000, large: streams,
+		again: func(a *attacker2, i int) error { return a.WriteWindowUpdate(uint32(2*(i%openStreams)+1), 1) },
+		times: 20_000, large: openStreams,
 	},
 	"CVE-2019-9512 ping flood": {
 		begin: (*attacker2).clog,
@@ -56,8 +56,8 @@ var floodsOfHTTP2 = map[string]flood2{
 	"CVE-2019-9513 resource loop: priorities that change": {
 		again: func(a *attacker2, i int) error {
 			id := uint32(2*i + 1)
-			turned := http2.PriorityParam{StreamDep: uint32(2*((i+7)%streams) + 1), Exclusive: true}
-			return errors.Join(a.WritePriority(uint32(2*(i%streams)+1), turned),
+			turned := http2.PriorityParam{StreamDep: uint32(2*((i+7)%openStreams) + 1), Exclusive: true}
+			return errors.Join(a.WritePriority(uint32(2*(i%openStreams)+1), turned),
 				a.WritePriority(id, http2.PriorityParam{StreamDep: id + 2}), a.WritePriorityUpdate(id, "u=1, i"))
 		},
 		times: 10_000,
@@ -78,8 +78,8 @@ var floodsOfHTTP2 = map[string]flood2{
 		times: 100,
 	},
 	"CVE-2019-9517 internal data buffering: answers that are not read": {
-		again: func(a *attacker2, _ int) error { return a.ask("/large", true) }, times: streams, deaf: true,
-		large: streams,
+		again: func(a *attacker2, _ int) error { return a.ask("/large", true) }, times: openStreams, deaf: true,
+		large: openStreams,
 	},
 	"CVE-2019-9518 empty frames: DATA": {
 		begin: func(a *attacker2) error { return a.ask("/hang", false) },

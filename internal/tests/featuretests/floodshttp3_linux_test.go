@@ -92,7 +92,7 @@ var floodsOfHTTP3 = map[string]flood3{
 	"answers that are taken byte by byte, as CVE-2019-9511": {
 		config: &quic.Config{InitialStreamReceiveWindow: 1, MaxStreamReceiveWindow: 2},
 		begin: func(a *attacker3) error {
-			for range streams - 1 {
+			for range openStreams - 1 {
 				if err := a.ask("GET", "/large", true); err != nil {
 					return err
 				}

@@ -290,6 +290,22 @@ func connect(t testing.TB, address string) net.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return ofTest(t, conn)
+}
+
+// accepted is like connect, but waits until the address accepts connections.
+func (in *ingress) accepted(address string) (conn net.Conn) {
+	in.Helper()
+	in.eventually("a connection to "+address, func() (err error) {
+		conn, err = net.DialTimeout("tcp", address, deadline)
+		return err
+	})
+	return ofTest(in, conn)
+}
+
+// ofTest sets the deadline of a connection, and closes it when the test ends.
+func ofTest(t testing.TB, conn net.Conn) net.Conn {
+	t.Helper()
 	t.Cleanup(func() { _ = conn.Close() })
 	if err := conn.SetDeadline(time.Now().Add(deadline)); err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 	"github.com/k8singress/k8singress/internal/translate/annotations"
 	"github.com/k8singress/k8singress/internal/translate/configmap"
+	"github.com/k8singress/k8singress/internal/translate/streams"
 )
 
 var (
@@ -63,7 +64,7 @@ func ignore(row string) bool {
 	kind, name, _ := strings.Cut(row, "/")
 	switch kind {
 	case "annotation":
-		return ignoreIn(annotations.Table, name)
+		return ignoreIn(annotations.Table, name) || ignoreIn(streams.Table, name)
 	case "key":
 		return ignoreIn(configmap.Table, name)
 	}

@@ -9,10 +9,11 @@ import (
 	"github.com/k8singress/k8singress/internal/model/option"
 	"github.com/k8singress/k8singress/internal/translate/annotations"
 	"github.com/k8singress/k8singress/internal/translate/configmap"
+	"github.com/k8singress/k8singress/internal/translate/streams"
 )
 
-// proofsOfAnnotations maps each annotation that has an effect to the test that shows the effect to a user. One line is
-// one row of the table.
+// proofsOfAnnotations maps each annotation of Ingresses and Services that has an effect to the test that shows the
+// effect to a user. One line is one row of the tables.
 var proofsOfAnnotations = map[string]string{
 	"ssl-redirect":                               "TestRedirectToHTTPS",
 	"force-ssl-redirect":                         "TestRedirectToHTTPS",
@@ -155,6 +156,21 @@ var proofsOfAnnotations = map[string]string{
 	"enable-opentelemetry":                       "TestTracing",
 	"opentelemetry-trust-incoming-span":          "TestTracing",
 	"opentelemetry-operation-name":               "TestTracing",
+	"k8singress.io/tcp-ports":                    "TestServiceOpensAPort",
+	"k8singress.io/udp-ports":                    "TestStreamResponses",
+	"k8singress.io/stream-idle-timeout":          "TestServiceIdleTimeout",
+	"k8singress.io/stream-connect-timeout":       "TestServiceConnectTimeout",
+	"k8singress.io/stream-max-connections":       "TestServiceMaxConnections",
+	"k8singress.io/stream-responses":             "TestStreamResponses",
+	"k8singress.io/stream-accept-proxy":          "TestServiceProxyProtocol",
+	"k8singress.io/stream-trusted-proxies":       "TestServiceProxyProtocol",
+	"k8singress.io/stream-proxy-protocol":        "TestServiceProxyProtocol",
+	"k8singress.io/stream-tls-secret":            "TestPortEndsTLS",
+	"k8singress.io/stream-tls-host":              "TestServiceWithIssuedCertificate",
+	"k8singress.io/stream-backend-tls":           "TestServiceOverTLS",
+	"k8singress.io/stream-backend-tls-secret":    "TestServiceOverTLS",
+	"k8singress.io/stream-backend-tls-verify":    "TestServiceOverTLS",
+	"k8singress.io/stream-backend-tls-name":      "TestServiceOverTLS",
 }
 
 // proofsOfKeys does the same for the keys of the ConfigMap.
@@ -308,7 +324,7 @@ var proofsOfKeys = map[string]string{
 // contains its name, directly or in a function, constant or file of the test. For annotations and keys, TestMutations
 // checks that the test examines the effect.
 func TestProofs(t *testing.T) {
-	prove(t, "annotation", effective(annotations.Table), proofsOfAnnotations)
+	prove(t, "annotation", append(effective(annotations.Table), effective(streams.Table)...), proofsOfAnnotations)
 	prove(t, "key", effective(configmap.Table), proofsOfKeys)
 	prove(t, "option", optionNames(t), proofsOfOptions)
 }

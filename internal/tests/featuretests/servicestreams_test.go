@@ -61,7 +61,7 @@ type held struct {
 
 func (in *ingress) hold(port string) *held {
 	in.Helper()
-	conn := connect(in, "127.0.0.1:"+port)
+	conn := in.accepted("127.0.0.1:" + port)
 	h := &held{in.TB, conn, bufio.NewReader(conn)}
 	h.ask("")
 	return h

@@ -37,13 +37,15 @@ func TestStreamTries(t *testing.T) {
 }
 
 // TestStreamResponses checks that a UDP session ends after its response, so that the next query comes from another
-// port, and that it continues without the key.
+// port, if the Service or the ConfigMap expects one response, and that it continues otherwise.
 func TestStreamResponses(t *testing.T) {
 	ip, endpointPort := hostPort(t, udpEndpoint(t))
-	port := fixture.Port(t)
-	in := start(t, class+overUDP(exposed("one", endpointPort, ip, "udp-ports: "+port+":80"), endpointPort),
+	port, short := fixture.Port(t), fixture.Port(t)
+	in := start(t, class+overUDP(exposed("one", endpointPort, ip, "udp-ports: "+port+":80")+
+		exposed("two", endpointPort, ip, "udp-ports: "+short+":80", "stream-responses: 1"), endpointPort),
 		"stream_bind 127.0.0.1", "service_udp_ports 1024-65535", "configmap default/global")
 	in.globalKeys("proxy-stream-timeout=1h")
+	in.sessionsEnd(short)
 	var client net.Conn
 	in.eventually("the UDP port", func() (err error) {
 		client, err = askUDP(t, port)
@@ -56,12 +58,18 @@ func TestStreamResponses(t *testing.T) {
 		}
 	}
 	in.globalKeys("proxy-stream-timeout=1h", "proxy-stream-responses=1")
+	in.sessionsEnd(port)
+}
+
+// sessionsEnd waits until the sessions of a UDP port end after one response.
+func (in *ingress) sessionsEnd(port string) {
+	in.Helper()
 	in.eventually("another session", func() error {
-		client, err := askUDP(t, port)
+		client, err := askUDP(in, port)
 		if err != nil {
 			return err
 		}
-		if first, next := questioned(t, client), questioned(t, client); first == next {
+		if first, next := questioned(in, client), questioned(in, client); first == next {
 			return fmt.Errorf("two questions come from %s", first)
 		}
 		return nil
@@ -97,7 +105,7 @@ func overUDP(service, endpointPort string) string {
 }
 
 // askUDP returns a client of a UDP port that has received a response.
-func askUDP(t *testing.T, port string) (net.Conn, error) {
+func askUDP(t testing.TB, port string) (net.Conn, error) {
 	t.Helper()
 	conn, err := net.Dial("udp", "127.0.0.1:"+port)
 	if err != nil {
@@ -115,7 +123,7 @@ func askUDP(t *testing.T, port string) (net.Conn, error) {
 }
 
 // questioned sends a query, and returns the address from which the endpoint received it.
-func questioned(t *testing.T, client net.Conn) string {
+func questioned(t testing.TB, client net.Conn) string {
 	t.Helper()
 	if _, err := client.Write([]byte("?")); err != nil {
 		t.Fatal(err)

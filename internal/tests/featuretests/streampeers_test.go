@@ -27,13 +27,7 @@ func behindTCPPort(t *testing.T, backend, flags string) (address string) {
 	_, own, _ := net.SplitHostPort(address)
 	in := start(t, class+service("app", port, ip)+tcpServices(fmt.Sprintf(`%q: "default/app:80%s"`, own, flags)),
 		"tcp_services default/tcp-services", "stream_bind 127.0.0.1")
-	in.eventually("the port", func() error {
-		conn, err := net.DialTimeout("tcp", address, deadline)
-		if err == nil {
-			err = conn.Close()
-		}
-		return err
-	})
+	_ = in.accepted(address).Close()
 	return address
 }
 
