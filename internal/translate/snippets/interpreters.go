@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/k8singress/k8singress/internal/http/substitute"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
@@ -99,8 +100,11 @@ func (r *reader) authVariable(d *Directive) error {
 
 // subFilter interprets sub_filter.
 func (r *reader) subFilter(d *Directive) error {
-	if d.Args[0] == "" {
+	switch to := &r.substitution; {
+	case d.Args[0] == "":
 		return errors.New("the text to replace is empty")
+	case len(to.Pairs) == substitute.MaxTexts:
+		return fmt.Errorf("there are more than %d texts to replace", substitute.MaxTexts)
 	}
 	for _, text := range d.Args {
 		if err := r.checkTemplate(text); err != nil {

@@ -310,6 +310,7 @@ func TestFindings(t *testing.T) {
 		"allow localhost;":                       "unreadable: network",
 		"deny 192.0.2.1,192.0.2.2;":              "unreadable: network",
 		"sub_filter '' a;":                       "unreadable: empty",
+		strings.Repeat("sub_filter a b;\n", 256): "unreadable: more than 255 texts",
 		"sub_filter a $nothing;":                 "unreadable: $nothing",
 		"auth_request_set $host a;":              "unreadable: cannot be set",
 		"proxy_redirect /a;":                     "unreadable: replacement",
