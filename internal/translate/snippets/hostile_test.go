@@ -19,7 +19,7 @@ func TestHostileSnippets(t *testing.T) {
 			"location /token { alias /var/run/secrets/kubernetes.io/serviceaccount/; }", "guard",
 		},
 		"CVE-2021-25742, the location itself":  {"alias /var/run/secrets/kubernetes.io/serviceaccount/;", "left out"},
-		"CVE-2021-25742, Lua":                  {"content_by_lua_block { ngx.say(io.open('/x'):read()) }", "unreadable"},
+		"CVE-2021-25742, Lua":                  {"content_by_lua_block { ngx.say(io.open('/x')) }", "unreadable"},
 		"CVE-2021-25742, another server":       {"} } server { listen 8080; location / { root /; ", "unreadable"},
 		"CVE-2021-25742, the block in a quote": {"add_header A \"}\nlocation /x { root /; }\";", "left out"},
 		"CVE-2021-25745, proxy_pass":           {"proxy_pass https://kubernetes.default.svc/;", "guard"},

@@ -370,6 +370,13 @@ func TestTwoTexts(t *testing.T) {
 	}
 }
 
+// TestErrorsAreBounded checks that a text with many errors does not cause as many messages.
+func TestErrorsAreBounded(t *testing.T) {
+	if n := len(snippets.Location(strings.Repeat("add_haeder A b;\n", 1000), "").Findings); n != 20 {
+		t.Errorf("there are %d findings", n)
+	}
+}
+
 // TestFindingsOfBlocks checks that the finding of a condition precedes the findings of its block, with their lines.
 func TestFindingsOfBlocks(t *testing.T) {
 	r := snippets.Location("\nif ($host) {\n  return 403;\n}\n\nbreak;", "")
@@ -394,6 +401,11 @@ func FuzzLocation(f *testing.F) {
 	} {
 		f.Add(text, "")
 		f.Add("set $x 1;", text)
+	}
+	for _, row := range snippets.Table() {
+		if row.Class == snippets.Works {
+			f.Add(row.Name+" a b;", row.Name+" on;")
+		}
 	}
 	f.Fuzz(func(t *testing.T, own, shared string) {
 		r := snippets.Location(own, shared)

@@ -13,6 +13,8 @@ import (
 const (
 	maxSteps   = 1000
 	maxHeaders = 500
+	// maxErrors is the number of errors after which the rest of a text is not read.
+	maxErrors = 20
 )
 
 // reader interprets directives. It holds the meaning of the directives that have been read.
@@ -28,8 +30,9 @@ type reader struct {
 	substitution ir.Substitution
 	// defined contains the names of the variables that the texts define.
 	defined map[string]bool
-	// steps and headers count the elements of the program.
-	steps, headers int
+	// steps and headers count the elements of the program. errors counts the findings of class
+	// Unreadable in the current text.
+	steps, headers, errors int
 }
 
 // condition is an if with its block.
@@ -59,12 +62,18 @@ func (r *reader) level(directives []Directive, of *scope) {
 	outer := r.scope
 	r.scope = of
 	for i := range directives {
+		if r.errors >= maxErrors {
+			break
+		}
 		d := &directives[i]
 		// The finding is added first, so that it precedes the findings of the directive's block.
 		at := len(r.out.Findings)
 		r.out.Findings = append(r.out.Findings, Finding{Place: r.place(d), Directive: d.Name})
 		class, text := r.judge(d)
 		r.out.Findings[at].Class, r.out.Findings[at].Text = class, text
+		if class == Unreadable {
+			r.errors++
+		}
 	}
 	r.scope = outer
 }

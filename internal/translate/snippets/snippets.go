@@ -85,6 +85,7 @@ func interpretLocation(of texts) *Result {
 
 // read interprets one text. err is the error of Parse.
 func (r *reader) read(directives []Directive, err error) {
+	r.errors = 0
 	if err == nil {
 		r.level(directives, r.top)
 		return
