@@ -65,6 +65,7 @@ var proofsOfAnnotations = map[string]string{
 	"configuration-snippet":                      "TestSnippets",
 	"server-snippet":                             "TestSnippets",
 	"auth-snippet":                               "TestSnippets",
+	"stream-snippet":                             "TestSnippets",
 	"modsecurity-snippet":                        "TestSnippets",
 	"enable-modsecurity":                         "TestSnippetsOfTheConfigMap",
 	"enable-owasp-core-rules":                    "TestSnippets",

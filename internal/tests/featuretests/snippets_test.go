@@ -30,7 +30,7 @@ func TestSnippets(t *testing.T) {
 			[]string{"InvalidAnnotation"}},
 		"detects": {[]string{"enable-modsecurity", "true"}, 200, []string{"InvalidAnnotation"}},
 		"crs":     {[]string{"enable-owasp-core-rules", "true"}, 200, []string{"InvalidAnnotation"}},
-		"stream":  {[]string{"stream-snippet", "server { listen 1; }"}, 200, []string{"UnknownAnnotation"}},
+		"stream":  {[]string{"stream-snippet", "server { listen 1; }"}, 200, []string{"InvalidAnnotation"}},
 		"nothing": {[]string{"configuration-snippet", "false", "server-snippet", "", "enable-modsecurity", "false",
 			"stream-snippet", ""}, 200, nil},
 	}

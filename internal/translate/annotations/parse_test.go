@@ -16,8 +16,8 @@ const rewriteTarget = annotations.Prefix + "rewrite-target"
 
 func TestUnknown(t *testing.T) {
 	for _, test := range []struct{ name, annotation, message string }{
-		{"known and not supported", "stream-snippet",
-			"stream-snippet of ingress-nginx is not supported yet, and has no effect"},
+		{"known and not supported", "modsecurity-transaction-id",
+			"modsecurity-transaction-id of ingress-nginx is not supported yet, and has no effect"},
 		{"a letter too few", "rewrite-targt", "did you mean rewrite-target?"},
 		{"a letter too many", "rewritee-target", "did you mean rewrite-target?"},
 		{"another letter", "rewrite_target", "did you mean rewrite-target?"},

@@ -2,6 +2,7 @@ package annotations
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/k8singress/k8singress/internal/model/nginx"
 	"github.com/k8singress/k8singress/internal/translate/snippets"
@@ -19,6 +20,8 @@ type snippetSettings struct {
 	Firewall, CoreRules, Blocks bool
 	// GlobalAuth is true if global-auth-snippet contains directives that may reject requests.
 	GlobalAuth bool
+	// Stream is the text of stream-snippet.
+	Stream string
 }
 
 // snippetRow identifies a snippet annotation. It is the index of the annotation in snippetSettings.WithoutEffect, which
@@ -81,18 +84,50 @@ var (
 		"nginx configuration for the paths of the Ingress."+snippetDoc, rowConfiguration, snippets.Harmless)
 	serverSnippet = snippet("server-snippet",
 		"nginx configuration for the hosts of the Ingress."+snippetDoc+" If the snippet might reject requests, only "+
-			"requests for the paths of this Ingress get 503, and not requests for other Ingresses with the same hosts.",
+			"requests for the paths of this Ingress get 503, and not requests for other Ingresses with the same "+
+			"hosts.",
 		rowServer, snippets.Harmless)
 	authSnippet = snippet("auth-snippet",
 		"nginx configuration for the requests to auth-url."+snippetDoc, rowAuth, snippets.Harmless)
 	modSecuritySnippet = snippet("modsecurity-snippet",
 		"ModSecurity rules. The rules are not applied, because ModSecurity is not supported yet. Rules with "+
-			"`SecRuleEngine DetectionOnly` are ignored with a warning. With any other rules, all requests get 503.",
+			"`SecRuleEngine DetectionOnly` are ignored with a warning. With any other rules, all requests get "+
+			"503.",
 		rowModSecurity, snippets.DetectsOnly)
+	streamSnippet = Annotation{
+		Name: "stream-snippet",
+		Doc: "nginx configuration for TCP and UDP ports. It is never applied: the Ingress is served without it, and " +
+			"the warning contains the entries of [the ConfigMaps for ports](tcp-udp.md) that replace it.",
+		Values: configuration, Example: "server { listen 6379; proxy_pass redis.shop.svc:6379; }", Default: "none",
+		Scope: ScopeIngress, Risk: RiskCritical, Lines: true,
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Snippets.Stream }, asItIs),
+		Check: checkStreamSnippet,
+	}
 	enableModSecurity = firewall("enable-modsecurity", func(s *Settings) *bool { return &s.Asked.Snippets.Firewall })
 	enableCoreRules   = firewall("enable-owasp-core-rules",
 		func(s *Settings) *bool { return &s.Asked.Snippets.CoreRules })
 )
+
+// checkStreamSnippet returns the warning with the entries of ConfigMaps that replace a stream-snippet.
+func checkStreamSnippet(s *Settings) string {
+	text := s.Asked.Snippets.Stream
+	if requestsNothing(text) {
+		return ""
+	}
+	const without = "the snippet has no effect: "
+	var instead []string
+	tcp, udp := snippets.StreamEntries(text)
+	if tcp != nil {
+		instead = append(instead, "add to the ConfigMap of the option tcp_services "+strings.Join(tcp, ", "))
+	}
+	if udp != nil {
+		instead = append(instead, "add to the ConfigMap of the option udp_services "+strings.Join(udp, ", "))
+	}
+	if instead == nil {
+		return without + "define the ports in the ConfigMaps of the options tcp_services and udp_services"
+	}
+	return without + strings.Join(instead, "; ")
+}
 
 // The ConfigMap keys for nginx snippets. They are not in Table, which lists only annotations.
 var (
