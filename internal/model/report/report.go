@@ -35,6 +35,7 @@ type Reason string
 const (
 	InvalidAnnotation        Reason = "InvalidAnnotation"
 	UnknownAnnotation        Reason = "UnknownAnnotation"
+	AnnotationNotAllowed     Reason = "AnnotationNotAllowed"
 	UnknownKey               Reason = "UnknownKey"
 	UnsupportedValue         Reason = "UnsupportedValue"
 	UnsupportedAccessControl Reason = "UnsupportedAccessControl"

@@ -28,6 +28,7 @@ func TestCVE(t *testing.T) {
 		// reason is the reason of the verdict on the Ingress. It is empty if there must be none.
 		body, reason string
 	}{
+		"cve-2021-25742": {"/owned", http.StatusServiceUnavailable, "", "AnnotationNotAllowed"},
 		"cve-2021-25746": {"/owned", http.StatusOK, "web /owned", "InvalidAnnotation"},
 		"cve-2023-5043":  {"/owned", http.StatusOK, "web /owned", "InvalidAnnotation"},
 		"cve-2023-5044":  {"/owned", http.StatusOK, "web /owned", "InvalidAnnotation"},

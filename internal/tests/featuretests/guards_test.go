@@ -272,7 +272,8 @@ func (g *guards) endpoints(t *testing.T, ca *fixture.Identity) string {
 	g.service.service, g.service.answer = "http://"+ip+":"+port, answersWith(http.StatusOK)
 	return class + service("web", webPort, web) + service("fastcgi", fastPort, web) + service("secure", securePort,
 		web) + service("none", "1") +
-		global("global-allowed-response-headers: X-App")
+		global("global-allowed-response-headers: X-App", "annotations-risk-level: Critical",
+			`allow-snippet-annotations: "true"`)
 }
 
 // at brings all guards into a state, and checks the responses.

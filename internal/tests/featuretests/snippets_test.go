@@ -12,7 +12,8 @@ import (
 // and that a harmless snippet has no effect except a warning.
 func TestSnippets(t *testing.T) {
 	ip, port := backend(t, "one")
-	manifests := class + service("one", port, ip)
+	manifests := class + service("one", port, ip) +
+		global("annotations-risk-level: Critical", `allow-snippet-annotations: "true"`)
 	cases := map[string]struct {
 		annotations []string
 		status      int
@@ -37,7 +38,7 @@ func TestSnippets(t *testing.T) {
 	for name, c := range cases {
 		manifests += annotated(name, name+".example", "one", c.annotations...)
 	}
-	in := start(t, manifests)
+	in := start(t, manifests, "configmap default/global")
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		for name, c := range cases {
 			for _, path := range []string{"/", "/admin"} {

@@ -154,18 +154,24 @@ func checkCanaryPattern(s *Settings) string {
 		"the setting has no effect, because canary-by-header-value takes precedence")
 }
 
-// OfCanary splits the annotations of a canary into two groups. count holds the annotations that take effect, and
-// unknown annotations, which may be misspelled and must be reported. void holds the sorted names of the annotations
-// that are ignored, because the canary takes these settings from its main Ingress.
-func OfCanary(all map[string]string) (count map[string]string, void []string) {
+// OfCanary splits the annotations of a canary into two groups. count holds the annotations that take effect, the
+// annotations that the administrator does not allow, which close the canary, and unknown annotations, which may be
+// misspelled and must be reported. void holds the sorted names of the annotations that are ignored, because the canary
+// takes these settings from its main Ingress.
+func (s *Settings) OfCanary(all map[string]string) (count map[string]string, void []string) {
 	count = map[string]string{}
 	for key, value := range all {
 		name, ours := nameOf(key)
-		known := ours && Table.Find(name) != nil
-		if !known || slices.ContainsFunc(ofCanary,
-			func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+		var row *Annotation
+		if ours {
+			row = Table.Find(name)
+		}
+		decision, _ := s.judge(name, row, value)
+		switch {
+		case row == nil, decision == refused, slices.ContainsFunc(ofCanary,
+			func(prefix string) bool { return strings.HasPrefix(name, prefix) }):
 			count[key] = value
-		} else if strings.TrimSpace(value) != "" {
+		case strings.TrimSpace(value) != "":
 			void = append(void, name)
 		}
 	}

@@ -17,6 +17,9 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/annotations"
 )
 
+// all allows all annotations.
+var all = annotations.Settings{Gate: annotations.Gate{Level: annotations.RiskCritical, Snippets: true}}
+
 const (
 	variable = "K8SINGRESS_FUZZ"
 	expanded = "a placeholder was expanded"
@@ -54,7 +57,7 @@ func fuzzOne(t *testing.T, key, value, path string) {
 	if !strings.HasPrefix(key, annotations.Prefix) && !strings.HasPrefix(key, annotations.OwnPrefix) {
 		key = annotations.Prefix + key
 	}
-	settings, problems := annotations.Parse(annotations.Settings{}, map[string]string{key: value})
+	settings, problems := annotations.Parse(all, map[string]string{key: value})
 	checkProblems(t, key, problems)
 	row := rowOf(key)
 	i := slices.IndexFunc(problems, func(p report.Problem) bool { return p.Severity == report.Error })
@@ -67,12 +70,13 @@ func fuzzOne(t *testing.T, key, value, path string) {
 		if row != nil {
 			left = fixture.Refused(row, value, problems[i].Message)
 		}
+		left.Gate = all.Gate
 		want, _ := annotations.Parse(left, nil)
 		if diff := cmp.Diff(want, settings); diff != "" {
 			t.Errorf("%v, and the value leaves other settings than OnError of its row (-want +got):\n%s", problems,
 				diff)
 		}
-	case row.Ignored == "" && !plain(value):
+	case row.Ignored == "" && !plain(row, value):
 		t.Errorf("the value %q is taken", value)
 	}
 	if row == nil && len(problems) == 0 {
@@ -124,9 +128,9 @@ func FuzzPairs(f *testing.F) {
 		if key1 == key2 {
 			return
 		}
-		first, _ := annotations.Parse(annotations.Settings{}, map[string]string{key1: value1})
+		first, _ := annotations.Parse(all, map[string]string{key1: value1})
 		layered, _ := annotations.Parse(*first, map[string]string{key2: value2})
-		together, _ := annotations.Parse(annotations.Settings{}, map[string]string{key1: value1, key2: value2})
+		together, _ := annotations.Parse(all, map[string]string{key1: value1, key2: value2})
 		if diff := cmp.Diff(together, layered); diff != "" {
 			t.Errorf("together and one after the other (-together +layered):\n%s", diff)
 		}
@@ -159,7 +163,7 @@ func checkNeighbour(t *testing.T, key, value string) {
 	if key == rewriteTarget {
 		return
 	}
-	settings, _ := annotations.Parse(annotations.Settings{}, map[string]string{key: value, rewriteTarget: "/good"})
+	settings, _ := annotations.Parse(all, map[string]string{key: value, rewriteTarget: "/good"})
 	if settings.RewriteTarget != "/good" {
 		t.Errorf("the annotation beside it has become %q", settings.RewriteTarget)
 	}
@@ -175,8 +179,9 @@ func rowOf(key string) *annotations.Annotation {
 	return nil
 }
 
-func plain(value string) bool {
-	return utf8.ValidString(value) && !strings.ContainsFunc(value, unicode.IsControl)
+// plain reports whether a value that row accepts is plain text: on one line, unless row allows several lines.
+func plain(row *annotations.Annotation, value string) bool {
+	return row.Lines || utf8.ValidString(value) && !strings.ContainsFunc(value, unicode.IsControl)
 }
 
 // texts returns all strings in a value, at any depth.

@@ -66,7 +66,9 @@ func checkRow(t *testing.T, row *Annotation) {
 	if !slices.Contains([]option.Scope{ScopeIngress, ScopeLocation}, row.Scope) {
 		t.Errorf("%s: there is no scope %q", row.Name, row.Scope)
 	}
-	defaults := Settings{AvailableChains: strings.Split(chainNames.Example, ",")}
+	defaults := Settings{
+		AvailableChains: strings.Split(chainNames.Example, ","), Gate: Gate{Level: RiskCritical, Snippets: true},
+	}
 	_, problems := Parse(defaults, map[string]string{Key(row.Name): row.Example})
 	for _, p := range problems {
 		if p.Severity == report.Error || row.Check == nil {

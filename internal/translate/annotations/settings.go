@@ -73,6 +73,8 @@ type Settings struct {
 	// IgnoreSnippets is true if Ingresses with snippets are served without applying the snippets, whatever the snippets
 	// contain. It is an option of the administrator; no annotation changes it.
 	IgnoreSnippets bool
+	// Gate says which annotations are allowed. It is set in the ConfigMap; no annotation changes it.
+	Gate Gate
 	// Closed is true if all requests for the Ingress get 503.
 	Closed bool
 	// Asked holds the values of annotations from which Finish derives the final settings.
@@ -110,21 +112,33 @@ func (s *Settings) ForwardingFor(path string) ir.Forwarding {
 	return f
 }
 
-// Parse parses the annotations of an Ingress. Settings without an annotation keep their value from defaults. Invalid
-// annotations are ignored and reported in the returned problems.
+// Parse parses the annotations of an Ingress that the administrator allows. Settings without an annotation keep their
+// value from defaults. Invalid annotations are ignored and reported in the returned problems.
 func Parse(defaults Settings, all map[string]string) (*Settings, []report.Problem) {
 	r := option.Reading[Settings]{Settings: &defaults, Invalid: report.InvalidAnnotation}
+	var refusals []*Annotation
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		name, ours := nameOf(key)
-		field := report.AnnotationField(key)
-		switch row := Table.Find(name); {
-		case !ours:
+		if !ours {
+			continue
+		}
+		row, field := Table.Find(name), report.AnnotationField(key)
+		switch decision, why := defaults.judge(name, row, all[key]); {
+		case decision == refused:
+			refusals = append(refusals, row)
+			r.Refuse(report.AnnotationNotAllowed, field, why)
+		case decision == dropped:
+			r.Warn(report.AnnotationNotAllowed, field, why)
 		case row != nil:
 			r.Read(row, all[key], field)
 		case slices.Contains(known, name) && requestsNothing(all[key]):
 		default:
 			r.Warn(report.UnknownAnnotation, field, unknown(key))
 		}
+	}
+	// Do this last, so that no other annotation undoes it.
+	for _, row := range refusals {
+		defaults.refuse(row)
 	}
 	defaults.Finish()
 	defaults.finishFirewall()

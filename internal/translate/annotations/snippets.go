@@ -46,6 +46,12 @@ const (
 		"directives for response headers, timeouts, buffers, compression and logs, and `proxy_set_header` for " +
 		"Upgrade, Connection, Host, X-Real-IP and X-Forwarded-*. Any other snippet might reject requests, so all " +
 		"requests get 503, unless [the option snippets](caddyfile.md#snippets) is set to `ignore`."
+	// gateDoc describes the keys of the ConfigMap that apply to snippet annotations. See Gate.
+	gateDoc = "\n\n" +
+		"The administrator must allow the annotation, with `Critical` in " +
+		"[annotations-risk-level](configmap.md#annotations-risk-level) and `true` in " +
+		"[allow-snippet-annotations](configmap.md#allow-snippet-annotations). Without the first, all requests for " +
+		"the Ingress get 503; with only the first, the annotation is ignored with a warning."
 	configuration = "nginx configuration; `false` means no snippet"
 	noSnippet     = "the snippet has no effect, because snippets are not supported yet"
 	ignoring      = "; if the administrator sets the option \"snippets ignore\", requests are served anyway"
@@ -81,23 +87,23 @@ func snippet(name, doc string, row snippetRow, judge func(string) error) Annotat
 // The annotations for nginx snippets and ModSecurity.
 var (
 	configurationSnippet = snippet("configuration-snippet",
-		"nginx configuration for the paths of the Ingress."+snippetDoc, rowConfiguration, snippets.Harmless)
+		"nginx configuration for the paths of the Ingress."+snippetDoc+gateDoc, rowConfiguration, snippets.Harmless)
 	serverSnippet = snippet("server-snippet",
 		"nginx configuration for the hosts of the Ingress."+snippetDoc+" If the snippet might reject requests, only "+
 			"requests for the paths of this Ingress get 503, and not requests for other Ingresses with the same "+
-			"hosts.",
+			"hosts."+gateDoc,
 		rowServer, snippets.Harmless)
 	authSnippet = snippet("auth-snippet",
-		"nginx configuration for the requests to auth-url."+snippetDoc, rowAuth, snippets.Harmless)
+		"nginx configuration for the requests to auth-url."+snippetDoc+gateDoc, rowAuth, snippets.Harmless)
 	modSecuritySnippet = snippet("modsecurity-snippet",
 		"ModSecurity rules. The rules are not applied, because ModSecurity is not supported yet. Rules with "+
 			"`SecRuleEngine DetectionOnly` are ignored with a warning. With any other rules, all requests get "+
-			"503.",
+			"503."+gateDoc,
 		rowModSecurity, snippets.DetectsOnly)
 	streamSnippet = Annotation{
 		Name: "stream-snippet",
 		Doc: "nginx configuration for TCP and UDP ports. It is never applied: the Ingress is served without it, and " +
-			"the warning contains the entries of [the ConfigMaps for ports](tcp-udp.md) that replace it.",
+			"the warning contains the entries of [the ConfigMaps for ports](tcp-udp.md) that replace it." + gateDoc,
 		Values: configuration, Example: "server { listen 6379; proxy_pass redis.shop.svc:6379; }", Default: "none",
 		Scope: ScopeIngress, Risk: RiskCritical, Lines: true,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Snippets.Stream }, asItIs),

@@ -63,7 +63,9 @@ func truth(t *testing.T, text string) string {
 		}
 		all[keyOf(key)] = strings.TrimPrefix(value, " ")
 	}
-	defaults := Settings{AvailableChains: []string{"audit", "waf"}}
+	defaults := Settings{
+		AvailableChains: []string{"audit", "waf"}, Gate: Gate{Level: RiskCritical, Snippets: true},
+	}
 	defaults.Asked.Tracing.Collected = true
 	settings, problems := Parse(defaults, all)
 	without := append(flatten(defaults), underived(defaults)...)

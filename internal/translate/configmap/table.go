@@ -50,6 +50,8 @@ var Table = slices.Concat(option.Table[Config, string]{
 	named("enable-owasp-modsecurity-crs", "enable-owasp-core-rules"),
 	customHTTPErrors, disableProxyInterceptErrors, own("retry-after"),
 	proxySSLLocationOnly, ofIngresses(&annotations.GlobalAllowedResponseHeaders),
+	ofIngresses(&annotations.RiskLevel), ofIngresses(&annotations.AllowSnippets),
+	ofIngresses(&annotations.WordBlocklist),
 
 	useHTTP2, sslRejectHandshake, sslSessionTickets,
 	hsts, hstsMaxAge, hstsIncludeSubdomains, hstsPreload,

@@ -368,7 +368,7 @@ func rewrites(f ir.Filter) bool {
 // canarySettings parses the annotations that take effect on a canary. All other annotations only cause a message of
 // severity Info, because many canaries are copies of their main Ingress, including its annotations.
 func (r *reading) canarySettings(defaults annotations.Settings) (*annotations.Settings, []report.Problem) {
-	counting, void := annotations.OfCanary(r.Object.Annotations)
+	counting, void := defaults.OfCanary(r.Object.Annotations)
 	if len(void) > 0 {
 		r.problem(report.Info, report.InvalidAnnotation, "metadata.annotations",
 			"these annotations have no effect on a canary, which uses the annotations of its main Ingress: %s",
