@@ -12,12 +12,10 @@
 {{- toJson $maps -}}
 {{- end -}}
 
-{{/* Returns the data of the ConfigMap of options. The controller does not run snippets, so allow-snippet-annotations is written only
-if it is true, and causes a warning. */}}
+{{/* Returns the data of the ConfigMap of options. A key in controller.config takes precedence over the value for the same key. */}}
 {{- define "k8singress.configData" -}}
 {{- $c := .Values.controller -}}
-{{- $data := dict -}}
-{{- if $c.allowSnippetAnnotations }}{{ $_ := set $data "allow-snippet-annotations" true }}{{ end -}}
+{{- $data := dict "allow-snippet-annotations" ($c.allowSnippetAnnotations | default false) -}}
 {{- range $key, $map := dict "add-headers" (dict "data" $c.addHeaders "name" "custom-add-headers")
   "proxy-set-headers" (dict "data" $c.proxySetHeaders "name" "custom-proxy-headers") -}}
 {{- if $map.data }}{{ $_ := set $data $key (printf "%s/%s-%s" (include "k8singress.namespace" $) (include "k8singress.fullname" $) $map.name) }}{{ end -}}
