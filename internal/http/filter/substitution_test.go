@@ -66,6 +66,7 @@ func TestSubstitution(t *testing.T) {
 		"kept validators": {`{"pairs": [{"from": "ab", "to": "x"}], "keep_last_modified": true}`, get, validated, "ab",
 			html + ` | Last-Modified: Thu, 01 Jan 2026 00:00:00 GMT | ETag: W/"a"`, "x"},
 		"HEAD":         {abToX, "HEAD http://shop.example/", validated, "", html, ""},
+		"an upgrade":   {forAll, get, "101", "ab", "101", "ab"},
 		"no content":   {abToX, get, "204" + validated[3:], "", "204" + validated[3:], ""},
 		"not modified": {abToX, get, "304" + validated[3:], "", "304" + html[3:], ""},
 		"variables": {`{"pairs": [{"from": "http://$host/", "to": "https://${host}:8443/$http_x/"}], "repeat": true}`,

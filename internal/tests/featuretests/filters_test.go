@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/k8singress/k8singress/internal/control/render"
@@ -12,7 +13,7 @@ import (
 )
 
 // serveModel serves a configuration of the model through its document. The only backend has one endpoint.
-func (in *ingress) serveModel(endpoint string, config *ir.Config) {
+func (in *ingress) serveModel(endpoint string, config *ir.Config, options ...string) {
 	in.Helper()
 	renderer := &render.Renderer{Endpoints: func(*ir.Backend) []string { return []string{endpoint} }}
 	document, err := json.Marshal(
@@ -20,7 +21,7 @@ func (in *ingress) serveModel(endpoint string, config *ir.Config) {
 	if err != nil {
 		in.Fatal(err)
 	}
-	in.load("source none")
+	in.load(strings.Join(append([]string{"source none"}, options...), "\n"))
 	if status, text := in.put(document); status != http.StatusOK {
 		in.Fatalf("PUT: %d %s", status, text)
 	}
