@@ -47,6 +47,11 @@ func (f Fields) Has(kind Kind) bool {
 	return ok
 }
 
+// Contains reports whether there is a field with this name, ignoring case. kind must be KindOf(name).
+func (f Fields) Contains(kind Kind, name string) bool {
+	return slices.ContainsFunc(f, func(field Field) bool { return field.Is(kind, name) })
+}
+
 // Count returns the number of fields of the given kind.
 func (f Fields) Count(kind Kind) int {
 	n := 0
@@ -174,12 +179,15 @@ type Changes struct {
 }
 
 // For reports whether the changes apply to a response with this status.
-func (c *Changes) For(status int) bool {
+func (c *Changes) For(status int) bool { return !c.ByAddHeader || ByAddHeader(status) }
+
+// ByAddHeader reports whether nginx's directive add_header applies to responses with this status.
+func ByAddHeader(status int) bool {
 	switch status {
 	case 200, 201, 204, 206, 301, 302, 303, 304, 307, 308:
 		return true
 	}
-	return !c.ByAddHeader
+	return false
 }
 
 // Apply makes the changes to f, the header fields of a response.

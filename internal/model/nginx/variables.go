@@ -69,11 +69,15 @@ func cutName(s string, known func(string) bool) (name, rest string, err error) {
 		}
 		name, rest = s[:end], s[end:]
 	}
-	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !isNameRune(r) }) ||
-		known != nil && !known(name) {
+	if !IsVariable(name) || known != nil && !known(name) {
 		return "", "", fmt.Errorf("there is no variable $%s here", name)
 	}
 	return name, rest, nil
+}
+
+// IsVariable reports whether name can be the name of a variable.
+func IsVariable(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool { return !isNameRune(r) })
 }
 
 func isNameRune(r rune) bool {
@@ -120,7 +124,7 @@ func (s *Split) Unknown(known func(name string) bool) (names []string) {
 func cutAnyName(s string) (name, rest string, ok bool) {
 	if inner, braced := strings.CutPrefix(s, "{"); braced {
 		name, rest, ok = strings.Cut(inner, "}")
-		if ok = ok && name != "" && !strings.ContainsFunc(name, func(r rune) bool { return !isNameRune(r) }); ok {
+		if ok = ok && IsVariable(name); ok {
 			return name, rest, true
 		}
 		return "", s, false

@@ -3,6 +3,7 @@ package pattern
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -177,8 +178,37 @@ func FuzzSearch(f *testing.F) {
 			if got := p.Search(in, &budget); got != want {
 				t.Errorf("%q in %q: %d, want %d", p, in, got, want)
 			}
+			for _, plain := range []int{0, maxPlain} {
+				budget = Budget{steps: 1 << 30, plain: plain}
+				groups, found := p.SearchGroups(in, &budget)
+				if found != want || !slices.Equal(groups, p.expression.FindStringSubmatchIndex(in)) {
+					t.Errorf("%q in %q: %d with the groups %v, want %d", p, in, found, groups, want)
+				}
+			}
 		}
 	})
+}
+
+// TestSearchGroupsIsBounded checks that a search for groups stops when the budget is used up.
+func TestSearchGroupsIsBounded(t *testing.T) {
+	p, err := Compile(hostile[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	budget := NewBudget()
+	if groups, found := p.SearchGroups("/"+strings.Repeat("a", 16<<10), &budget); found != Unknown || groups != nil {
+		t.Errorf("the search returns %d with the groups %v", found, groups)
+	}
+}
+
+func TestGroupNames(t *testing.T) {
+	p, err := Compile(`(a)(?<name>b)(?P<other>c)?`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if names := p.GroupNames(); !slices.Equal(names, []string{"", "", "name", "other"}) {
+		t.Errorf("the names are %q", names)
+	}
 }
 
 // TestMayBegin checks that MayBegin excludes no path that the pattern matches.

@@ -79,6 +79,24 @@ func (p *Pattern) Submatch(text string) []int {
 	return p.expression.FindStringSubmatchIndex(text)
 }
 
+// SearchGroups is like Search. If the pattern matches, it also returns the positions of the match and its capture
+// groups, as regexp.FindStringSubmatchIndex does.
+func (p *Pattern) SearchGroups(text string, b *Budget) (groups []int, found Found) {
+	if cost := p.size * (len(text) + 1); cost <= b.plain {
+		b.plain -= cost
+	} else if found := p.Search(text, b); found != Yes {
+		return nil, found
+	}
+	if groups = p.expression.FindStringSubmatchIndex(text); groups == nil {
+		return nil, No
+	}
+	return groups, Yes
+}
+
+// GroupNames returns the names of the capture groups, in their order. The first element stands for the whole match. The
+// name of a group without a name is empty. The caller must not modify the result.
+func (p *Pattern) GroupNames() []string { return p.expression.SubexpNames() }
+
 // String returns the regular expression with its flags.
 func (p *Pattern) String() string { return p.expression.String() }
 
