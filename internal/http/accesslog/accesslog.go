@@ -46,7 +46,7 @@ func New(of *ir.AccessLog, files *Files) *Log {
 // Record logs a request after its response has ended. known is true if an Ingress defines the host of the request. If l
 // is nil, Record does nothing.
 func (l *Log) Record(x *exchange.Exchange, began time.Time, known bool) {
-	if l == nil || !known && !l.unknown || x.Route != nil && x.Route.Unlogged || l.skips(x.Target) {
+	if l == nil || !known && !l.unknown || x.Unlogged || x.Route != nil && x.Route.Unlogged || l.skips(x.Target) {
 		return
 	}
 	now := time.Now()

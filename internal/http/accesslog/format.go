@@ -39,7 +39,8 @@ func newFormat[E any](text string, escape ir.LogEscape, valueOf func(name string
 	return f
 }
 
-// valueOf returns the function that computes an nginx variable for a request, or nil if there is no such variable.
+// valueOf returns the function that computes an nginx variable for a request. Variables that are not variables of nginx
+// may be set by a program.
 func valueOf(name string) func(*entry) string {
 	if value, ok := values[name]; ok {
 		return value
@@ -47,13 +48,18 @@ func valueOf(name string) func(*entry) string {
 	if of := exchange.VariableOf(name); of != nil {
 		return func(e *entry) string { return of(e.Exchange) }
 	}
-	return nil
+	return func(e *entry) string { return e.Variable(name) }
+}
+
+// isKnown reports whether the access log supports a variable. Variables of programs depend on the request.
+func isKnown(name string) bool {
+	return values[name] != nil || exchange.VariableOf(name) != nil && !exchange.OfResponse(name)
 }
 
 // UnknownVariables returns the variables in format that the access log does not support.
 func UnknownVariables(format string) []string {
 	split := nginx.SplitTemplate(format)
-	return split.Unknown(func(name string) bool { return valueOf(name) != nil })
+	return split.Unknown(isKnown)
 }
 
 // append appends the formatted log line for e to line.

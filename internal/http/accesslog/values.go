@@ -44,16 +44,22 @@ var values = map[string]func(*entry) string{
 	"status":                   status,
 	"time_iso8601":             func(e *entry) string { return timeISO(e.now) },
 	"time_local":               func(e *entry) string { return timeLocal(e.now) },
-	"upstream_addr":            ofAttempts(func(a *exchange.Attempt) string { return a.Address }),
+	"upstream_addr":            ofExchange("upstream_addr"),
 	"upstream_response_length": (*entry).upstreamLength,
-	"upstream_response_time":   ofAttempts(func(a *exchange.Attempt) string { return seconds(a.Took.Milliseconds()) }),
-	"upstream_status":          ofAttempts(func(a *exchange.Attempt) string { return strconv.Itoa(a.Status) }),
+	"upstream_response_time":   (*entry).upstreamTime,
+	"upstream_status":          ofExchange("upstream_status"),
 }
 
 var (
 	pid         = strconv.Itoa(os.Getpid())
 	hostname, _ = os.Hostname() // If there is an error, the name is empty and "-" is logged.
 )
+
+// ofExchange returns the function for a variable of package exchange that describes the response.
+func ofExchange(name string) func(*entry) string {
+	value := exchange.VariableOf(name)
+	return func(e *entry) string { return value(e.Exchange) }
+}
 
 // request returns the request line. As in nginx, it returns an empty string if the request line could not be parsed.
 func request(e *entry) string {
@@ -156,20 +162,9 @@ func ofTLS(value func(*tls.ConnectionState) string) func(*entry) string {
 	}
 }
 
-// ofAttempts returns the function for a variable that lists one value for each endpoint that was tried, separated by
-// commas.
-func ofAttempts(value func(*exchange.Attempt) string) func(*entry) string {
-	return func(e *entry) string {
-		attempts := e.Attempts()
-		if len(attempts) == 1 {
-			return value(&attempts[0])
-		}
-		var all []string
-		for i := range attempts {
-			all = append(all, value(&attempts[i]))
-		}
-		return strings.Join(all, ", ")
-	}
+// upstreamTime returns the time in seconds that each endpoint took to respond.
+func (e *entry) upstreamTime() string {
+	return e.JoinAttempts(func(a *exchange.Attempt) string { return seconds(a.Took.Milliseconds()) })
 }
 
 // upstreamLength returns the number of body bytes that were forwarded from each endpoint that was tried. It is 0 for

@@ -36,8 +36,9 @@ func StatusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// ErrAborted means that the head of a response was sent to the client, but not the whole body. It is too late for an
-// error status, so the connection or stream is aborted to let the client notice that the response is incomplete.
+// ErrAborted means that the client gets no error status: the connection or stream is aborted instead. Usually, the head
+// of a response was sent, but not the whole body, so the client must notice that the response is incomplete. A filter
+// can also return an error that wraps ErrAborted in order to send no response.
 var ErrAborted = errors.New("the response was aborted before its end")
 
 // Changes are the header changes that filters make to a response, in the order of the filters.
@@ -66,14 +67,18 @@ func (x *Exchange) ChangeResponse(by *message.Changes) {
 // returned, the caller must call giveBack, which registers again the changes that also apply to error responses.
 func (x *Exchange) TakeChanges() (head func(*message.Response) error, giveBack func()) {
 	// The changes are copied because changes that are registered later use the memory of firstChanges again.
-	forAll, changes, to := x.ForAllResponses, slices.Clone(x.changes), x.Writer
-	x.ForAllResponses, x.changes = nil, nil
+	forAll, changes, to, directives := x.ForAllResponses, slices.Clone(x.changes), x.Writer, x.forResponse
+	x.ForAllResponses, x.changes, x.forResponse = nil, nil, nil
 	head = func(response *message.Response) error {
 		changes.apply(response)
 		x.changeAlways(forAll, response)
+		directives.apply(x, response)
 		return to.Head(response)
 	}
-	return head, func() { x.ForAllResponses = slices.Concat(forAll, x.ForAllResponses) }
+	return head, func() {
+		x.ForAllResponses = slices.Concat(forAll, x.ForAllResponses)
+		x.forResponse = slices.Concat(directives, x.forResponse)
+	}
 }
 
 // Head writes the head of the response. It applies the header changes of filters and adds the session cookie for the
@@ -90,12 +95,14 @@ func (x *Exchange) Head(response *message.Response) error {
 	if x.cookie != "" {
 		response.Fields.Add(message.SetCookie.Field(x.cookie))
 	}
+	x.forResponse.apply(x, response)
 	return x.Writer.Head(response)
 }
 
 // changeAlways applies changes to the response, and then sets the response header fields that the administrator has
 // configured. It also stores the status of the response in x.Status.
 func (x *Exchange) changeAlways(changes Changes, response *message.Response) {
+	x.Status = response.Status
 	if x.ByServer != nil {
 		x.ByServer.Apply(&response.Fields)
 	}
@@ -103,7 +110,6 @@ func (x *Exchange) changeAlways(changes Changes, response *message.Response) {
 	if x.Headers != nil && x.Route != nil {
 		set(&response.Fields, x.Headers.responses, x.Variable)
 	}
-	x.Status = response.Status
 	response.Close = response.Close || x.CloseConn && response.Status != http.StatusSwitchingProtocols
 }
 
@@ -113,6 +119,7 @@ func (x *Exchange) Refusal(status int, fields ...message.Field) *message.Respons
 	response := &message.Response{Status: status, Fields: append(fields, x.ErrorFields...)}
 	x.addRetryAfter(response)
 	x.changeAlways(x.ForAllResponses, response)
+	x.forResponse.apply(x, response)
 	return response
 }
 

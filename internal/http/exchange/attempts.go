@@ -75,14 +75,17 @@ type Attempt struct {
 // Attempts returns the finished attempts, the first attempt first.
 func (x *Exchange) Attempts() []Attempt { return x.attempts }
 
+// attempt returns the data of the current attempt.
+func (x *Exchange) attempt() Attempt {
+	return Attempt{x.choice.Endpoint.Address(), cmp.Or(x.responseStatus, http.StatusBadGateway), time.Since(x.start)}
+}
+
 // recordAttempt appends the attempt that is ending to x.attempts.
 func (x *Exchange) recordAttempt() {
 	if x.attempts == nil {
 		x.attempts = x.firstAttempts[:0]
 	}
-	x.attempts = append(x.attempts, Attempt{x.choice.Endpoint.Address(),
-		cmp.Or(x.responseStatus, http.StatusBadGateway),
-		time.Since(x.start)})
+	x.attempts = append(x.attempts, x.attempt())
 	x.responseStatus = 0
 }
 

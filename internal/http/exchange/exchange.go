@@ -82,6 +82,11 @@ type Exchange struct {
 
 	// Reroutes is the number of times that a filter has returned ErrReroute.
 	Reroutes uint8
+	// RewriteEnded is true if a program has ended the steps of nginx's rewrite module for this route, with "break".
+	// Later filters then do not redirect the request to another URL, and do not rewrite its path.
+	RewriteEnded bool
+	// Unlogged is true if a program has removed the request from the access log.
+	Unlogged bool
 	// Retained is true if a Caddy handler or other code may keep a reference to the exchange after the request. The
 	// exchange must then not be reused.
 	Retained bool
@@ -90,6 +95,16 @@ type Exchange struct {
 	// firstChanges, which suffices for most requests.
 	changes      Changes
 	firstChanges [4]*message.Changes
+	// forEndpoint and forResponse are the directives of programs. forEndpoint applies to requests to endpoints, their
+	// responses and the response of external authentication. forResponse applies to the response to the client.
+	forEndpoint, forResponse directiveList
+	// scripted holds variables and capture groups. It is nil if no program has set any.
+	scripted *scripted
+	// endpointFields are the header fields of the endpoint's response, if the directives of programs use them. response
+	// is the response while such directives change it. authResponse is set while SetAuthVariables runs.
+	endpointFields message.Fields
+	response       *message.Response
+	authResponse   *authResponse
 	// client caches the result of Client. It is valid if hasClient is true.
 	client    realip.Client
 	hasClient bool

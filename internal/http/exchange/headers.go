@@ -60,28 +60,59 @@ func templates(of []ir.Header) []templated {
 	return all
 }
 
-// set expands the templates and sets the header fields. A header field whose expanded value is empty or contains a
-// control character is removed instead.
-func set(fields *message.Fields, all []templated, lookup func(name string) string) {
-	for _, each := range all {
-		field := each.field
-		field.Value = strings.Trim(each.value.Expand(lookup), " \t")
-		if field.Value == "" || strings.ContainsFunc(field.Value, nginx.IsControl) {
-			fields.Remove(field.Kind, field.Name)
-			continue
-		}
+// expand returns the field with its expanded value. ok is false if the value is empty or contains a control character.
+func (t *templated) expand(lookup func(name string) string) (field message.Field, ok bool) {
+	field = t.field
+	field.Value = strings.Trim(t.value.Expand(lookup), " \t")
+	return field, field.Value != "" && !strings.ContainsFunc(field.Value, nginx.IsControl)
+}
+
+// setIn sets the field. If its expanded value is empty or contains a control character, the field is removed instead.
+func (t *templated) setIn(fields *message.Fields, lookup func(name string) string) {
+	if field, ok := t.expand(lookup); ok {
 		fields.Set(field)
+	} else {
+		fields.Remove(field.Kind, field.Name)
 	}
 }
 
-// Hide removes the header fields of an endpoint's response that the administrator hides from clients.
+// set expands the templates and sets the header fields.
+func set(fields *message.Fields, all []templated, lookup func(name string) string) {
+	for i := range all {
+		all[i].setIn(fields, lookup)
+	}
+}
+
+// Hide removes the header fields of an endpoint's response that clients must not get: Server, unless the administrator
+// lets it pass, the fields that the administrator hides, and the fields that programs hide. A program can let fields
+// pass. Hide must be called before other changes to the response, because the directives of programs may use the header
+// fields that the endpoint has sent.
 func (x *Exchange) Hide(fields *message.Fields) {
-	if x.Headers == nil {
-		return
+	if slices.ContainsFunc(x.forEndpoint, func(d *Directives) bool { return d.usesUpstream }) {
+		x.endpointFields = slices.Clone(*fields)
 	}
-	for _, field := range x.Headers.hidden {
-		fields.Remove(field.Kind, field.Name)
+	if !x.Global.BackendServer && !x.passes(&serverField) {
+		fields.RemoveKind(message.Server)
 	}
+	if x.Headers != nil {
+		for i := range x.Headers.hidden {
+			if hidden := &x.Headers.hidden[i]; !x.passes(hidden) {
+				fields.Remove(hidden.Kind, hidden.Name)
+			}
+		}
+	}
+	for _, d := range x.forEndpoint {
+		for i := range d.hide {
+			fields.Remove(d.hide[i].Kind, d.hide[i].Name)
+		}
+	}
+}
+
+var serverField = message.Server.Field("")
+
+// passes reports whether a program lets a header field of endpoint responses pass that is hidden by default.
+func (x *Exchange) passes(hidden *message.Field) bool {
+	return slices.ContainsFunc(x.forEndpoint, func(d *Directives) bool { return d.passes(hidden) })
 }
 
 // SendsToEndpoint reports whether the controller itself adds a header field to the requests for the endpoint, for whose
@@ -90,18 +121,21 @@ func (x *Exchange) SendsToEndpoint(matches func(name string) bool) bool {
 	if slices.ContainsFunc(x.ForEndpoint, func(f message.Field) bool { return matches(f.Name) }) {
 		return true
 	}
-	return x.Headers != nil && slices.ContainsFunc(x.Headers.requests,
-		func(t templated) bool { return matches(t.field.Name) })
+	sets := func(t templated) bool { return matches(t.field.Name) }
+	return x.Headers != nil && slices.ContainsFunc(x.Headers.requests, sets) ||
+		slices.ContainsFunc(x.forEndpoint, func(d *Directives) bool { return slices.ContainsFunc(d.endpoint, sets) })
 }
 
-// AddForEndpoint adds the header fields that the administrator has configured for requests to endpoints. fields are the
-// header fields of such a request.
+// AddForEndpoint adds the header fields that the administrator and programs have configured for requests to endpoints.
+// fields are the header fields of such a request.
 func (x *Exchange) AddForEndpoint(fields *message.Fields) {
-	if x.Headers == nil {
-		return
+	if x.Headers != nil {
+		if x.Headers.originalURI {
+			fields.Set(message.XOriginalURI.Field(x.Target))
+		}
+		set(fields, x.Headers.requests, x.Variable)
 	}
-	if x.Headers.originalURI {
-		fields.Set(message.XOriginalURI.Field(x.Target))
+	for _, d := range x.forEndpoint {
+		set(fields, d.endpoint, x.Variable)
 	}
-	set(fields, x.Headers.requests, x.Variable)
 }

@@ -23,8 +23,8 @@ func (x *Exchange) Arrival() Arrival { return Arrival{x.Host, x.Writer, x.ForAll
 
 // Reroute prepares the exchange for another route after a filter has returned ErrReroute and Close was called. Like
 // nginx, it drops everything that the previous route has set for the response and for the endpoint, and keeps the
-// changes to the path, the query and the header fields of the request. at is the result of Arrival. A request for which
-// no route is found is no longer passed on, since a route has already claimed it.
+// variables of programs and the changes to the path, the query and the header fields of the request. at is the result
+// of Arrival. A request for which no route is found is no longer passed on, since a route has already claimed it.
 func (x *Exchange) Reroute(at Arrival) {
 	x.Host = at.host
 	*x = Exchange{
@@ -32,6 +32,6 @@ func (x *Exchange) Reroute(at Arrival) {
 		Clients: x.Clients, Global: x.Global, Headers: x.Headers,
 		ByServer: x.ByServer, ForAllResponses: at.changes, CloseConn: x.CloseConn,
 		Span: x.Span, Retained: x.Retained, Reroutes: x.Reroutes + 1,
-		client: x.client, hasClient: x.hasClient, id: x.id, hasID: x.hasID,
+		client: x.client, hasClient: x.hasClient, id: x.id, hasID: x.hasID, scripted: x.scripted,
 	}
 }

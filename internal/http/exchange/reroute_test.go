@@ -29,6 +29,9 @@ func TestReroute(t *testing.T) {
 	x.ErrorFields, x.ForEndpoint = message.Fields{{}}, message.Fields{{}}
 	x.Replaced, x.Pages, x.Forwarded, x.Hidden = []int{1}, []int{2}, true, exchange.ErrRejected
 	x.ChangeResponse(&message.Changes{})
+	x.SetVariable("a", "1")
+	x.RewriteEnded, x.Unlogged = true, true
+	x.UseDirectives(&exchange.Directives{})
 	id := x.ID()
 	x.Reroute(arrival)
 	if x.Host != "shop.example" || x.Writer != writer || x.ID() != id || x.Reroutes != 1 ||
@@ -37,7 +40,7 @@ func TestReroute(t *testing.T) {
 	}
 	kept := []string{
 		"Request", "Clients", "Global", "Headers", "Writer", "ByServer", "ForAllResponses", "CloseConn", "Prepare",
-		"Reroutes", "Retained", "client", "hasClient", "id", "hasID",
+		"Reroutes", "Retained", "client", "hasClient", "id", "hasID", "scripted",
 	}
 	fields := reflect.ValueOf(x).Elem()
 	for i := range fields.NumField() {

@@ -17,8 +17,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// values maps the names of nginx variables to functions that return their values. It does not contain variables with
-// the prefixes http_, cookie_ and arg_; see families.
+// values maps the names of nginx variables to functions that return their values. It does not contain variables whose
+// names begin with a prefix such as http_; see families.
 var values = map[string]func(*Exchange) string{
 	"args":                      query,
 	"best_http_host":            func(x *Exchange) string { return x.Client().Host },
@@ -54,7 +54,10 @@ var values = map[string]func(*Exchange) string{
 	"ssl_client_i_dn":           ofPeer(func(c *mtls.Client) string { return c.Issuer }),
 	"ssl_client_s_dn":           ofPeer(func(c *mtls.Client) string { return c.Subject }),
 	"ssl_client_verify":         ofPeer(func(c *mtls.Client) string { return c.Verify }),
+	"status":                    responseStatusOf,
 	"the_real_ip":               (*Exchange).ClientIP,
+	"upstream_addr":             upstreamAddress,
+	"upstream_status":           upstreamStatus,
 	"uri":                       uri,
 
 	"opentelemetry_context_traceparent": traceParent,
@@ -63,23 +66,50 @@ var values = map[string]func(*Exchange) string{
 }
 
 // families are the groups of variables whose names consist of a prefix and the name of a header, cookie or query
-// argument.
+// argument. ofResponse is true for variables that describe the response.
 var families = []struct {
-	prefix string
-	value  func(x *Exchange, name string) string
+	prefix     string
+	value      func(x *Exchange, name string) string
+	ofResponse bool
 }{
-	{"http_", (*Exchange).header},
-	{"cookie_", (*Exchange).anyCookie},
-	{"arg_", (*Exchange).argument},
+	{"http_", (*Exchange).header, false},
+	{"cookie_", (*Exchange).anyCookie, false},
+	{"arg_", (*Exchange).argument, false},
+	{"sent_http_", (*Exchange).sentHeader, true},
+	{"upstream_http_", (*Exchange).upstreamHeader, true},
+	{"upstream_cookie_", (*Exchange).upstreamCookie, true},
 }
 
-// Variable returns the value of an nginx variable. It returns an empty string if the variable is unknown or has no
-// value for this request.
+// Variable returns the value of an nginx variable, a variable that a program has set, or a capture group. It returns an
+// empty string if the variable is unknown or has no value for this request.
 func (x *Exchange) Variable(name string) string {
 	if value := VariableOf(name); value != nil {
 		return value(x)
 	}
-	return ""
+	return x.scripted.value(name)
+}
+
+// OfResponse reports whether a variable describes the response, so that it only has a value when the head of the
+// response is written. Only the directives of programs are applied then, and only they use such variables.
+func OfResponse(name string) bool {
+	switch name {
+	case "status", "upstream_addr", "upstream_status":
+		return true
+	}
+	for _, family := range families {
+		if family.ofResponse && strings.HasPrefix(name, family.prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// CheckSettable returns an error if a program cannot set the variable with this name.
+func CheckSettable(name string) error {
+	if name != argsVariable && VariableOf(name) != nil || !nginx.IsVariable(name) {
+		return fmt.Errorf("a program cannot set the variable $%s", name)
+	}
+	return nil
 }
 
 // VariableOf returns the function that computes a variable's value, or nil if the variable is unknown.
@@ -96,11 +126,11 @@ func VariableOf(name string) func(*Exchange) string {
 }
 
 // ParseTemplate parses text with variables of the form $name or ${name}, as nginx.ParseTemplate does. It returns an
-// error for an unknown variable. The parameter more lists variables that are allowed in addition to the variables of
-// requests.
+// error for an unknown variable, and for a variable for which OfResponse returns true. The parameter more lists
+// variables that are allowed in addition to the variables of requests.
 func ParseTemplate(text string, more ...string) (*nginx.Template, error) {
 	return nginx.ParseTemplate(text, func(name string) bool {
-		return VariableOf(name) != nil || slices.Contains(more, name)
+		return VariableOf(name) != nil && !OfResponse(name) || slices.Contains(more, name)
 	})
 }
 

@@ -20,7 +20,8 @@ func TestParseTemplate(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	for _, text := range []string{"$nosuch", "$http_", "a$1", "${http_x-y}", "$status", "$fastcgi_script_name"} {
+	for _, text := range []string{"$nosuch", "$http_", "a$1", "${http_x-y}", "$status", "$sent_http_a",
+		"$upstream_http_a", "$fastcgi_script_name"} {
 		if _, err := exchange.ParseTemplate(text); err == nil {
 			t.Errorf("%q is read as a template", text)
 		}
@@ -64,7 +65,10 @@ var variableCases = map[string][2]string{
 	"ssl_client_i_dn":           {"CN=authority", ""},
 	"ssl_client_s_dn":           {"CN=alice", ""},
 	"ssl_client_verify":         {"SUCCESS", ""},
+	"status":                    {"404", "000"},
 	"the_real_ip":               {"192.0.2.1", ""},
+	"upstream_addr":             {"a:1, a:1", ""},
+	"upstream_status":           {"502, 404", ""},
 	"uri":                       {"/a b/d", "/"},
 
 	"opentelemetry_context_traceparent": {"00-a", ""},
@@ -77,7 +81,8 @@ var otherVariables = map[string][2]string{
 	"http_x_user": {"bob, alice", ""}, "http_host_": {"", ""}, "http_": {"", ""},
 	"cookie_session": {"1", ""}, "cookie_SESSION": {"1", ""}, "cookie_none": {"", ""},
 	"arg_x": {"1", ""}, "arg_y": {"a%20b", ""}, "arg_none": {"", ""},
-	"nosuch": {"", ""}, "": {"", ""},
+	"sent_http_x_user": {"", ""}, "upstream_http_x_user": {"", ""}, "upstream_cookie_a": {"", ""},
+	"nosuch": {"", ""}, "": {"", ""}, "1": {"", ""},
 }
 
 func TestVariables(t *testing.T) {
@@ -93,6 +98,13 @@ func TestVariables(t *testing.T) {
 			" | X-Forwarded-For: 203.0.113.9 | X-Forwarded-For: 203.0.113.10")
 		full.Major, full.Minor = 2, 0
 		full.Route.Host, full.Route.Path, full.Backend = "*.example", "/a", balancer.New("shop/app/http")
+		full.Backend.SetPolicy(&ir.LoadBalancing{})
+		full.Backend.SetEndpoints([]ir.Endpoint{{Address: "a:1"}})
+		for range 2 {
+			full.Next()
+		}
+		full.SetResponseStatus(404)
+		full.Status = 404
 		full.Peer = &mtls.Client{Verify: "SUCCESS", Subject: "CN=alice", Issuer: "CN=authority"}
 		full.Span = trace.SpanFromContext(trace.ContextWithSpanContext(t.Context(), trace.NewSpanContext(
 			trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}})))

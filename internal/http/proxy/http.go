@@ -174,9 +174,6 @@ func (r *request) forwardResponse(c *conn) error {
 
 // writeHead writes the head of a response to the client.
 func (r *request) writeHead(a *message.Response) error {
-	if !r.Global.BackendServer {
-		a.Fields.RemoveKind(message.Server)
-	}
 	r.Hide(&a.Fields)
 	r.edit(a.Fields)
 	// While the body of an HTTP/1.1 request is still arriving, the server cannot tell where the next request begins, so

@@ -31,6 +31,9 @@ func (r *request) prepareFields() {
 	if r.settings.host != nil {
 		r.forwarded.host = r.settings.host.Expand(r.Variable)
 	}
+	if host := r.HostForEndpoint(); host != "" {
+		r.forwarded.host = host
+	}
 	c := r.Client()
 	r.forwarded.values = [...]string{
 		r.ID(), c.IP, r.ForwardedFor(), c.Host, c.Port, c.Proto, c.Proto, c.Proto,

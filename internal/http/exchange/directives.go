@@ -1,0 +1,183 @@
+package exchange
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+)
+
+// Directives are compiled ir.Directives: changes that a program makes to the header fields of requests and responses.
+// They are immutable. The exception is ir.Directives.DefaultType, which is part of the responses of the program.
+type Directives struct {
+	// endpoint are the header fields to set on requests to endpoints, without Host. host is the template for Host, or
+	// nil if the Host header is not changed.
+	endpoint []templated
+	host     *nginx.Template
+	// hide and pass are the names of the header fields to remove from endpoint responses, and to keep although they are
+	// hidden by default.
+	hide, pass []message.Field
+	// input are the changes to the request of the client. Statuses and Types in it are empty.
+	input []moreHeaders
+	// added, expires and more are the changes to the response, in this order.
+	added   []addedHeader
+	expires *ir.Expires
+	more    []moreHeaders
+	// auth are the variables that are set from the response of external authentication.
+	auth []authVariable
+
+	// alone is the list that contains only these directives.
+	alone    directiveList
+	unlogged bool
+	// usesUpstream is true if a template contains variables for header fields of the endpoint's response.
+	usesUpstream bool
+}
+
+type authVariable struct {
+	name  string
+	value *nginx.Template
+}
+
+// NewDirectives compiles the directives of a program. A template may contain any variable; a variable that is unknown,
+// or that no program has set, is empty.
+func NewDirectives(of *ir.Directives) (d *Directives, err error) {
+	d = &Directives{expires: of.Expires, unlogged: of.Unlogged}
+	d.alone = directiveList{d}
+	for _, compile := range []func(*ir.Directives) error{d.setEndpoint, d.setHidden, d.setInput, d.setResponse,
+		d.setAuth} {
+		if err := compile(of); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// fieldNamed returns a header field without a value. It returns an error if a program cannot set or remove the field,
+// because the name is not valid, or because the field describes the connection or the length of the body.
+func fieldNamed(name string) (message.Field, error) {
+	field := message.NewField(name, "")
+	if !httpguts.ValidHeaderFieldName(name) || field.Kind.Hop() {
+		return field, fmt.Errorf("a program cannot change the header field %q", name)
+	}
+	return field, nil
+}
+
+func (d *Directives) template(text string) (*nginx.Template, error) {
+	t, err := nginx.ParseTemplate(text, nil)
+	if err != nil {
+		return nil, err
+	}
+	d.usesUpstream = d.usesUpstream || slices.ContainsFunc(t.Variables(), func(name string) bool {
+		return strings.HasPrefix(name, "upstream_http_") || strings.HasPrefix(name, "upstream_cookie_")
+	})
+	return t, nil
+}
+
+func (d *Directives) setEndpoint(of *ir.Directives) error {
+	for _, header := range of.EndpointHeaders {
+		value, err := d.template(header.Value)
+		if err != nil {
+			return err
+		}
+		if message.KindOf(header.Name) == message.Host {
+			d.host = value
+			continue
+		}
+		field, err := fieldNamed(header.Name)
+		if err != nil {
+			return err
+		}
+		d.endpoint = append(d.endpoint, templated{field, value})
+	}
+	return nil
+}
+
+func (d *Directives) setHidden(of *ir.Directives) error {
+	for _, list := range []struct {
+		names []string
+		to    *[]message.Field
+	}{{of.Hide, &d.hide}, {of.Pass, &d.pass}} {
+		for _, name := range list.names {
+			*list.to = append(*list.to, message.NewField(name, ""))
+		}
+	}
+	// As in nginx, proxy_pass_header cancels proxy_hide_header.
+	d.hide = slices.DeleteFunc(d.hide, func(hidden message.Field) bool { return d.passes(&hidden) })
+	return nil
+}
+
+func (d *Directives) passes(hidden *message.Field) bool {
+	return slices.ContainsFunc(d.pass, func(f message.Field) bool { return hidden.Is(f.Kind, f.Name) })
+}
+
+func (d *Directives) setInput(of *ir.Directives) (err error) {
+	d.input, err = d.moreHeaders(of.InputHeaders, true)
+	return err
+}
+
+func (d *Directives) setResponse(of *ir.Directives) (err error) {
+	for _, header := range of.AddHeaders {
+		added := addedHeader{always: header.Always}
+		if added.field, err = fieldNamed(header.Name); err != nil {
+			return err
+		}
+		if added.value, err = d.template(header.Value); err != nil {
+			return err
+		}
+		added.replaces = strings.EqualFold(header.Name, lastModified) || strings.EqualFold(header.Name, "ETag")
+		d.added = append(d.added, added)
+	}
+	if of.Expires != nil && !slices.Contains([]string{"", expiresOff, expiresEpoch, expiresMax}, of.Expires.Mode) {
+		return fmt.Errorf("expires: unknown mode %q", of.Expires.Mode)
+	}
+	d.more, err = d.moreHeaders(of.MoreHeaders, false)
+	return err
+}
+
+func (d *Directives) setAuth(of *ir.Directives) error {
+	for _, v := range of.AuthVariables {
+		if err := CheckSettable(v.Name); err != nil {
+			return err
+		}
+		value, err := nginx.ParseTemplate(v.Value, nil)
+		if err != nil {
+			return err
+		}
+		d.auth = append(d.auth, authVariable{v.Name, value})
+	}
+	return nil
+}
+
+// UseDirectives makes the directives apply to the request to the endpoint and to the response. Directives that were
+// used before apply as well.
+func (x *Exchange) UseDirectives(d *Directives) {
+	x.forEndpoint, x.forResponse = x.forEndpoint.with(d), x.forResponse.with(d)
+	x.Unlogged = x.Unlogged || d.unlogged
+}
+
+// ChangeRequest changes the header fields of the client's request.
+func (d *Directives) ChangeRequest(x *Exchange) {
+	if len(d.input) == 0 {
+		return
+	}
+	// Client caches the client's address, scheme and host, so it must be called before the fields are changed.
+	x.Client()
+	for i := range d.input {
+		d.input[i].apply(&x.Fields, x)
+	}
+}
+
+// HostForEndpoint returns the Host header that programs set for requests to endpoints, or an empty string.
+func (x *Exchange) HostForEndpoint() (host string) {
+	for _, d := range x.forEndpoint {
+		if d.host != nil {
+			host = d.host.Expand(x.Variable)
+		}
+	}
+	return host
+}

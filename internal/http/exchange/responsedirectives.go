@@ -1,0 +1,183 @@
+package exchange
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/model/ir"
+)
+
+// moreHeaders is a compiled ir.MoreHeaders.
+type moreHeaders struct {
+	set []templated
+	// clear are the fields to remove. prefixes are the beginnings, in lower case, of the names of more fields to
+	// remove.
+	clear     []message.Field
+	prefixes  []string
+	ifPresent bool
+	statuses  []int
+	// types are media types in lower case.
+	types []string
+}
+
+// moreHeaders compiles changes to header fields. ofRequest is true for changes to requests, which may change Host.
+func (d *Directives) moreHeaders(all []ir.MoreHeaders, ofRequest bool) (compiled []moreHeaders, err error) {
+	for _, of := range all {
+		m := moreHeaders{ifPresent: of.IfPresent, statuses: of.Statuses}
+		for _, name := range of.Types {
+			m.types = append(m.types, strings.ToLower(name))
+		}
+		for _, header := range of.Set {
+			set := templated{field: message.NewField(header.Name, "")}
+			if !ofRequest || set.field.Kind != message.Host {
+				if set.field, err = fieldNamed(header.Name); err != nil {
+					return nil, err
+				}
+			}
+			if set.value, err = d.template(header.Value); err != nil {
+				return nil, err
+			}
+			m.set = append(m.set, set)
+		}
+		for _, name := range of.Clear {
+			if prefix, ok := strings.CutSuffix(name, "*"); ok {
+				m.prefixes = append(m.prefixes, strings.ToLower(prefix))
+				continue
+			}
+			field, err := fieldNamed(name)
+			if err != nil {
+				return nil, err
+			}
+			m.clear = append(m.clear, field)
+		}
+		compiled = append(compiled, m)
+	}
+	return compiled, nil
+}
+
+// appliesTo reports whether m applies to a response.
+func (m *moreHeaders) appliesTo(response *message.Response) bool {
+	if m.statuses != nil && !slices.Contains(m.statuses, response.Status) {
+		return false
+	}
+	return m.types == nil || slices.Contains(m.types, response.MediaType())
+}
+
+// apply makes the changes to the header fields of a request or a response.
+func (m *moreHeaders) apply(fields *message.Fields, x *Exchange) {
+	for i := range m.set {
+		switch to := &m.set[i]; {
+		case to.field.Kind == message.Host:
+			if host := to.value.Expand(x.Variable); host != "" && httpguts.ValidHostHeader(host) {
+				x.Host = host
+			}
+		case !m.ifPresent || fields.Contains(to.field.Kind, to.field.Name):
+			to.setIn(fields, x.Variable)
+		}
+	}
+	for i := range m.clear {
+		fields.Remove(m.clear[i].Kind, m.clear[i].Name)
+	}
+	for _, prefix := range m.prefixes {
+		*fields = slices.DeleteFunc(*fields, func(f message.Field) bool {
+			return !f.Kind.Hop() && len(f.Name) >= len(prefix) && strings.EqualFold(f.Name[:len(prefix)], prefix)
+		})
+	}
+}
+
+// addedHeader is a compiled ir.AddedHeader. replaces is true for the fields that nginx replaces instead of adding one
+// more.
+type addedHeader struct {
+	templated
+	always, replaces bool
+}
+
+func (a *addedHeader) apply(fields *message.Fields, x *Exchange) {
+	if a.replaces {
+		a.setIn(fields, x.Variable)
+		return
+	}
+	if field, ok := a.expand(x.Variable); ok {
+		fields.Add(field)
+	}
+}
+
+// directiveList are the directives in force, in the order in which they apply.
+type directiveList []*Directives
+
+// with returns the list with d at the end. It only allocates if l is not empty.
+func (l directiveList) with(d *Directives) directiveList {
+	if len(l) == 0 {
+		return d.alone
+	}
+	return append(slices.Clip(l), d)
+}
+
+// apply changes the response before its head is written.
+func (l directiveList) apply(x *Exchange, response *message.Response) {
+	if len(l) == 0 {
+		return
+	}
+	x.response = response
+	byAddHeader := message.ByAddHeader(response.Status)
+	for _, d := range l {
+		if d.expires != nil && byAddHeader {
+			setExpires(&response.Fields, d.expires)
+		}
+		for i := range d.added {
+			if d.added[i].always || byAddHeader {
+				d.added[i].apply(&response.Fields, x)
+			}
+		}
+		for i := range d.more {
+			if d.more[i].appliesTo(response) {
+				d.more[i].apply(&response.Fields, x)
+			}
+		}
+	}
+	x.response = nil
+}
+
+// The modes of ir.Expires.
+const (
+	expiresOff   = "off"
+	expiresEpoch = "epoch"
+	expiresMax   = "max"
+)
+
+const lastModified = "Last-Modified"
+
+// setExpires sets the fields Expires and Cache-Control, as nginx's directive expires does.
+func setExpires(fields *message.Fields, of *ir.Expires) {
+	at, control := "", "no-cache"
+	switch of.Mode {
+	case expiresOff:
+		return
+	case expiresEpoch:
+		at = "Thu, 01 Jan 1970 00:00:01 GMT"
+	case expiresMax:
+		at, control = "Thu, 31 Dec 2037 23:55:55 GMT", "max-age=315360000"
+	default:
+		now := time.Now()
+		from := now
+		if of.Modified {
+			value, _ := fields.Joined(lastModified)
+			if modified, err := http.ParseTime(value); err == nil {
+				from = modified
+			}
+		}
+		expires := from.Unix() + of.Seconds
+		if age := expires - now.Unix(); of.Seconds >= 0 && age >= 0 {
+			control = "max-age=" + strconv.FormatInt(age, 10)
+		}
+		at = time.Unix(expires, 0).UTC().Format(http.TimeFormat)
+	}
+	fields.Set(message.NewField("Expires", at))
+	fields.Set(message.NewField("Cache-Control", control))
+}

@@ -1,0 +1,193 @@
+package exchange
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+)
+
+// scripted holds what programs (see ir.Program) have set for a request: variables, and the capture groups of the last
+// regular expression that matched.
+type scripted struct {
+	variables []variable
+	// subject is the string that the regular expression has matched, and groups are the positions of its groups in it,
+	// as in package regexp.
+	subject string
+	groups  []int
+}
+
+type variable struct{ name, value string }
+
+// value returns the value of a variable or a capture group, or an empty string if no program has set it. s may be nil.
+func (s *scripted) value(name string) string {
+	if s == nil {
+		return ""
+	}
+	if len(name) == 1 && '1' <= name[0] && name[0] <= '9' {
+		return s.group(int(name[0] - '0'))
+	}
+	for i := range s.variables {
+		if s.variables[i].name == name {
+			return s.variables[i].value
+		}
+	}
+	return ""
+}
+
+// group returns the text of a capture group, or an empty string if the group did not match.
+func (s *scripted) group(n int) string {
+	if 2*n+1 >= len(s.groups) || s.groups[2*n] < 0 {
+		return ""
+	}
+	return s.subject[s.groups[2*n]:s.groups[2*n+1]]
+}
+
+// argsVariable is the name of the variable with the query of the request.
+const argsVariable = "args"
+
+// script returns x.scripted, which it allocates for the first variable of a request.
+func (x *Exchange) script() *scripted {
+	if x.scripted == nil {
+		x.scripted = &scripted{}
+	}
+	return x.scripted
+}
+
+// SetVariable sets a variable that Variable then returns for the rest of the request, also for another route. It has no
+// effect on variables that VariableOf knows, except args, which changes the query of the request.
+func (x *Exchange) SetVariable(name, value string) {
+	if name == argsVariable {
+		x.Query, x.ForceQuery = nginx.EscapeGraphic(value), false
+		return
+	}
+	s := x.script()
+	for i := range s.variables {
+		if s.variables[i].name == name {
+			s.variables[i].value = value
+			return
+		}
+	}
+	s.variables = append(s.variables, variable{name, value})
+}
+
+// SetGroups sets the variables $1 to $9 to the capture groups of a regular expression that has matched subject. groups
+// are their positions, as in package regexp. names are the names of the groups, as Pattern.GroupNames returns them: a
+// group with a name sets the variable of this name.
+func (x *Exchange) SetGroups(subject string, groups []int, names []string) {
+	s := x.script()
+	s.subject, s.groups = subject, groups
+	for n, name := range names {
+		if name != "" {
+			x.SetVariable(name, s.group(n))
+		}
+	}
+}
+
+// authResponse is the response of an external authentication service. It is used for $upstream_* while the variables
+// are set that a program derives from this response.
+type authResponse struct {
+	status int
+	fields message.Fields
+}
+
+// SetAuthVariables sets the variables that the directives in force derive from the response of the external
+// authentication service: its status and the header fields that were kept of it.
+func (x *Exchange) SetAuthVariables(status int, fields message.Fields) {
+	for _, d := range x.forEndpoint {
+		if len(d.auth) == 0 {
+			continue
+		}
+		x.authResponse = &authResponse{status, fields}
+		for _, v := range d.auth {
+			x.SetVariable(v.name, v.value.Expand(x.Variable))
+		}
+		x.authResponse = nil
+	}
+}
+
+// upstreamFields returns the header fields to which $upstream_http_NAME and $upstream_cookie_NAME refer.
+func (x *Exchange) upstreamFields() message.Fields {
+	if x.authResponse != nil {
+		return x.authResponse.fields
+	}
+	return x.endpointFields
+}
+
+// upstreamHeader returns the value of a header field of the endpoint's response. It is empty if the endpoint has not
+// responded, and unless a directive of a program uses the variable. name is written as in nginx variables, as for the
+// method header.
+func (x *Exchange) upstreamHeader(name string) string {
+	value, _ := x.upstreamFields().Joined(strings.ReplaceAll(name, "_", "-"))
+	return value
+}
+
+// upstreamCookie returns the value of a cookie that the endpoint's response sets. Like upstreamHeader, it is only
+// available to the directives of a program.
+func (x *Exchange) upstreamCookie(name string) string {
+	fields := x.upstreamFields()
+	for i := range fields {
+		if fields[i].Kind != message.SetCookie {
+			continue
+		}
+		pair, _, _ := strings.Cut(fields[i].Value, ";")
+		if key, value, _ := strings.Cut(pair, "="); strings.EqualFold(strings.TrimSpace(key), name) {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// sentHeader returns the value of a header field of the response to the client. It is only available to the directives
+// of a program that change this response.
+func (x *Exchange) sentHeader(name string) string {
+	switch {
+	case x.response == nil:
+		return ""
+	case name == "content_length" && x.response.Length < 0:
+		return ""
+	case name == "content_length":
+		return strconv.FormatInt(x.response.Length, 10)
+	}
+	value, _ := x.response.Fields.Joined(strings.ReplaceAll(name, "_", "-"))
+	return value
+}
+
+// responseStatusOf returns the status of the response. As in nginx, it is "000" before the head of the response is
+// written.
+func responseStatusOf(x *Exchange) string {
+	if x.Status == 0 {
+		return "000"
+	}
+	return strconv.Itoa(x.Status)
+}
+
+// upstreamStatus returns the status of the response of each endpoint that was tried.
+func upstreamStatus(x *Exchange) string {
+	if x.authResponse != nil {
+		return strconv.Itoa(x.authResponse.status)
+	}
+	return x.JoinAttempts(func(a *Attempt) string { return strconv.Itoa(a.Status) })
+}
+
+func upstreamAddress(x *Exchange) string {
+	return x.JoinAttempts(func(a *Attempt) string { return a.Address })
+}
+
+// JoinAttempts returns one value for each endpoint that was tried, separated by commas. The last attempt may still be
+// in progress. Its Took is then 0, and its Status is 502 before the response starts.
+func (x *Exchange) JoinAttempts(value func(*Attempt) string) string {
+	attempts := x.attempts
+	if x.open {
+		attempts = append(attempts[:len(attempts):len(attempts)], x.attempt())
+	}
+	if len(attempts) == 1 {
+		return value(&attempts[0])
+	}
+	all := make([]string, 0, len(attempts))
+	for i := range attempts {
+		all = append(all, value(&attempts[i]))
+	}
+	return strings.Join(all, ", ")
+}
