@@ -75,6 +75,7 @@ func (m chains) destination(route *ir.Route, filters []ir.Filter, b *ir.Weighted
 	if len(b.Filters) > 0 {
 		filters = slices.Concat(filters, b.Filters)
 	}
+	filters = ir.WithAuthHeaders(filters)
 	if caught := panics.Try(func() {
 		d.Backend, d.TLS, d.Users = b.Backend.ID, route.Proxy.TLS, ir.UsersOf(filters)
 		made := m.of(filters, route.Proxy)

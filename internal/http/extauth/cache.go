@@ -255,7 +255,7 @@ func newEntry(s *Service, key Key, of message.Fields, verdict *Verdict) *entry {
 	}
 	for i := range verdict.Fields {
 		f := &verdict.Fields[i]
-		if IsChallenge(f) || (&Service{Wanted: s.Wanted}).Wants(f) {
+		if IsChallenge(f) || (&Service{Wanted: s.Wanted, Kept: s.Kept}).Wants(f) {
 			e.verdict.Fields = append(e.verdict.Fields, own(f.Name, f.Value, f.Kind))
 		}
 	}

@@ -16,6 +16,8 @@ type Service struct {
 	// Wanted lists the response header fields that are passed on to the backend. Cookies and WWW-Authenticate are
 	// always kept.
 	Wanted []message.Field
+	// Kept lists more response header fields that must be kept, because a program uses them.
+	Kept []message.Field
 	// Keep defines how long a response is cached, depending on its status. Responses with a status that is not in Keep
 	// are not cached.
 	Keep []Lifetime
@@ -54,7 +56,8 @@ func (s *Service) Wants(f *message.Field) bool {
 	if f.Kind == message.SetCookie || IsChallenge(f) || len(s.Keep) > 0 && affectsCaching(f) {
 		return true
 	}
-	return slices.ContainsFunc(s.Wanted, func(wanted message.Field) bool { return f.Is(wanted.Kind, wanted.Name) })
+	is := func(wanted message.Field) bool { return f.Is(wanted.Kind, wanted.Name) }
+	return slices.ContainsFunc(s.Wanted, is) || slices.ContainsFunc(s.Kept, is)
 }
 
 // SameToBackends reports whether a backend may treat two header names as the same name. Backends that turn header names

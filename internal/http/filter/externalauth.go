@@ -82,6 +82,9 @@ func newExternalAuth(of ir.ExternalAuth, shared *Shared) (_ Filter, err error) {
 	if h.service.Wanted, err = wantedOf(of.ResponseHeaders); err != nil {
 		return nil, err
 	}
+	for _, name := range of.KeptHeaders {
+		h.service.Kept = append(h.service.Kept, message.NewField(name, ""))
+	}
 	for _, l := range of.CacheFor {
 		for _, status := range l.Statuses {
 			h.service.Keep = append(h.service.Keep, extauth.Lifetime{Status: status, For: l.For})
@@ -163,6 +166,7 @@ func (h *externalAuth) Apply(x *exchange.Exchange) (bool, error) {
 	case err != nil:
 		return false, exchange.Fail(http.StatusInternalServerError, err)
 	}
+	x.SetAuthVariables(verdict.Status, verdict.Fields)
 	if !verdict.Allows() {
 		return h.refuse(x, verdict)
 	}

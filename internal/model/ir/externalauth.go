@@ -21,6 +21,8 @@ type ExternalAuth struct {
 	// ResponseHeaders lists the header fields that are copied from the service's response into the request to the
 	// backend. Fields with these names from the client are removed.
 	ResponseHeaders []string `json:"response_headers,omitempty"`
+	// KeptHeaders lists more header fields of the response, which programs use (see Program.AuthHeaders).
+	KeptHeaders []string `json:"kept_headers,omitempty"`
 	// SetHeaders are additional header fields of the request to the service. Their values may contain nginx variables.
 	SetHeaders []Header `json:"set_headers,omitempty"`
 	// AlwaysSetCookie adds the service's cookies to every response. Otherwise they are added only to responses with the
@@ -64,6 +66,8 @@ func GuardsByRoute(filters []Filter) bool {
 		switch f := f.(type) {
 		case AnyOf:
 			return GuardsByRoute(f.Filters)
+		case Program:
+			return f.Guards() != NoRequests && f.readsRoute()
 		case ExternalAuth:
 			return ofRoute.MatchString(f.URL) ||
 				slices.ContainsFunc(f.SetHeaders, func(h Header) bool { return ofRoute.MatchString(h.Value) })

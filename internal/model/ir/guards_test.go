@@ -113,6 +113,10 @@ func TestGuardsByRoute(t *testing.T) {
 		"the name of a header": {
 			[]ir.Filter{auth("http://auth", ir.Header{Name: "$service_name", Value: "a"})}, false,
 		},
+		"a program": {[]ir.Filter{ir.Program{Steps: []ir.Step{
+			{If: &ir.If{Condition: ir.Condition{Variable: "location_path"},
+				Steps: []ir.Step{{Return: &ir.Return{Status: 403}}}}},
+		}}}, true},
 		"one of several": {[]ir.Filter{ir.AnyOf{Filters: []ir.Filter{ir.BasicAuth{}, auth("http://$service_port")}}},
 			true},
 	} {

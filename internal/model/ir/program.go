@@ -11,6 +11,8 @@ type Program struct {
 	Steps []Step `json:"steps,omitempty"`
 	// Directives apply to requests, unless the last If of Steps that was true has Directives.
 	Directives
+	// RelativeRedirects keeps redirects to a path relative. Otherwise they get the scheme and the host of the request.
+	RelativeRedirects bool `json:"relative_redirects,omitempty"`
 }
 
 // Step is one directive of nginx's rewrite module. Exactly one field is set.
