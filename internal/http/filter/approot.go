@@ -25,8 +25,17 @@ func newAppRoot(of ir.AppRoot) (Filter, error) {
 
 func (h *appRoot) Apply(x *exchange.Exchange) (bool, error) {
 	location := h.Path
-	if host := x.Client().Host; host != "" && !h.Relative {
-		location = x.Client().Proto + "://" + host + location
+	if !h.Relative {
+		location = atHost(x, location)
 	}
 	return true, x.Respond(http.StatusFound, "", message.Location.Field(location))
+}
+
+// atHost returns the URL of a path at the host that the client has requested. It returns the path if the request names
+// no host.
+func atHost(x *exchange.Exchange, path string) string {
+	if host := x.Client().Host; host != "" {
+		return x.Client().Proto + "://" + host + path
+	}
+	return path
 }

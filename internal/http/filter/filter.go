@@ -50,6 +50,7 @@ var rows = []row{
 	with("k8singress_host_redirect", newHostRedirect),
 	with("k8singress_maintenance", newMaintenance),
 	sharing("k8singress_mirror", newMirror),
+	with("k8singress_program", newProgram),
 	with("k8singress_redirect", newRedirect),
 	with("k8singress_request_headers", newRequestHeaders),
 	with("k8singress_response_headers", newResponseHeaders),

@@ -21,6 +21,7 @@ var cases = map[string][]filterCase{
 	"k8singress_host_redirect":    hostRedirectCases,
 	"k8singress_maintenance":      maintenanceCases,
 	"k8singress_mirror":           mirrorCases,
+	"k8singress_program":          programCases,
 	"k8singress_rate_limit":       rateLimitCases,
 	"k8singress_redirect":         redirectCases,
 	"k8singress_request_headers":  requestHeadersCases,
@@ -81,7 +82,7 @@ func TestHandlerNames(t *testing.T) {
 		ir.URLRewrite{}, ir.Redirect{}, ir.RewriteRedirect{}, ir.HostRedirect{}, ir.AppRoot{}, ir.RequestHeaders{},
 		ir.ResponseHeaders{}, ir.DirectResponse{}, ir.CORS{}, ir.SourceRanges{}, ir.BasicAuth{}, ir.AnyOf{},
 		ir.RateLimit{}, ir.Bandwidth{}, ir.Maintenance{}, ir.Mirror{}, ir.ExternalAuth{}, ir.AccessRules{},
-		ir.Substitution{},
+		ir.Program{}, ir.Substitution{},
 	} {
 		names = append(names, filter.HandlerName(f))
 	}

@@ -75,7 +75,11 @@ func rejected(name, settings, invalid string) filterCase {
 }
 
 const (
-	same       = "same"
+	same = "same"
+	// rerouted stands before the head of a request for which the filter wants another route. aborted stands in place of
+	// the head if the client gets no response.
+	rerouted   = "rerouted: "
+	aborted    = "aborted"
 	unixSocket = "unix"
 	// These are values of requestCase.service.
 	busy = "busy"
@@ -227,8 +231,13 @@ func (r *requestCase) serve(t *testing.T, x *exchange.Exchange, f filter.Filter)
 		err = r.respond(t, x)
 	}
 	var failure *exchange.Failure
-	if errors.As(err, &failure) {
+	switch {
+	case errors.As(err, &failure):
 		err = x.Writer.Head(x.Refusal(failure.Status))
+	case errors.Is(err, exchange.ErrReroute):
+		return rerouted + exchangetest.Head(x)
+	case errors.Is(err, exchange.ErrAborted):
+		return aborted
 	}
 	if err != nil {
 		t.Errorf("%s: %v", r.request, err)

@@ -28,7 +28,11 @@ func newRedirect(of ir.Redirect) (Filter, error) {
 	return &redirect{of}, nil
 }
 
+// Apply sends the redirect, unless a program has ended the rewrites.
 func (h *redirect) Apply(x *exchange.Exchange) (bool, error) {
+	if x.RewriteEnded {
+		return false, nil
+	}
 	return true, x.Respond(h.Status, "", message.Location.Field(h.location(x)))
 }
 

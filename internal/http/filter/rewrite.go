@@ -35,7 +35,8 @@ var errDotSegments = errors.New(
 	"the rewritten path contains a dot segment, with which it could leave the path that the Ingress configures")
 
 // Apply rewrites the request. If a capture group would add a dot segment ("..") to the new path, it rejects the request
-// with status 400, because the backend could then serve a path outside the configured one.
+// with status 400, because the backend could then serve a path outside the configured one. It keeps the path if a
+// program has ended the rewrites.
 func (h *rewrite) Apply(x *exchange.Exchange) (bool, error) {
 	if h.Host != "" {
 		// Client caches the client's address, scheme and host, so it must be called before the host is changed.
@@ -44,10 +45,12 @@ func (h *rewrite) Apply(x *exchange.Exchange) (bool, error) {
 	}
 	path := message.CleanPath(x.Path)
 	switch {
+	case x.RewriteEnded:
+		return false, nil
 	case h.Target != "":
 		groups := x.Route.Submatch(path)
 		x.SetPath(withTarget(h.path, path, groups))
-		x.Query, x.ForceQuery = h.rawQuery(x.Query, expand(h.query, path, groups, url.QueryEscape)), false
+		x.Query, x.ForceQuery = joinQueries(x.Query, expand(h.query, path, groups, url.QueryEscape), h.dropQuery), false
 	case h.Prefix != "":
 		x.SetPath(withPrefix(h.Prefix, x.Route, path))
 	default:
@@ -81,10 +84,11 @@ func rooted(path string) string {
 	return "/" + path
 }
 
-// rawQuery joins the query of the target (own) and the query of the client. Both may be empty.
-func (h *rewrite) rawQuery(client, own string) string {
+// joinQueries joins the query of a rewrite target (own) and the query of the client, which is left out if drop is true.
+// Both may be empty.
+func joinQueries(client, own string, drop bool) string {
 	switch {
-	case h.dropQuery || client == "":
+	case drop || client == "":
 		return own
 	case own == "":
 		return client

@@ -29,6 +29,15 @@ type rewriteRedirect struct {
 // groupBehindHost matches a target URL in which a capture group directly follows the host, as in https://example.com$1.
 var groupBehindHost = regexp.MustCompile(`^[^/]*//[^/?]*[A-Za-z0-9]\$([1-9])([/?$]|$)`)
 
+// groupAfterHost returns the number of the capture group that directly follows the host in a target URL, or 0 if there
+// is no such group.
+func groupAfterHost(target string) int {
+	if found := groupBehindHost.FindStringSubmatch(target); found != nil {
+		return int(found[1][0] - '0')
+	}
+	return 0
+}
+
 func newRewriteRedirect(of ir.RewriteRedirect) (Filter, error) {
 	if !strings.Contains(of.Target, "://") || !httpguts.ValidHeaderFieldValue(of.Target) {
 		return nil, errors.New("the target is not a URL")
@@ -37,9 +46,7 @@ func newRewriteRedirect(of ir.RewriteRedirect) (Filter, error) {
 	path, query, _ := strings.Cut(of.Target, "?")
 	query = strings.TrimSuffix(query, "?")
 	h.hasQuery = query != ""
-	if found := groupBehindHost.FindStringSubmatch(path); found != nil {
-		h.behindHost = int(found[1][0] - '0')
-	}
+	h.behindHost = groupAfterHost(path)
 	var err error
 	if h.path, err = exchange.ParseTemplate(path, nginx.Groups...); err != nil {
 		return nil, err
@@ -51,8 +58,12 @@ func newRewriteRedirect(of ir.RewriteRedirect) (Filter, error) {
 var errOtherHost = errors.New("the redirect would lead to a host that the Ingress does not name")
 
 // Apply sends the redirect. It rejects the request with status 400 if text from the client's path would extend the host
-// of the target URL, or contains characters that are not allowed in a header.
+// of the target URL, or contains characters that are not allowed in a header. It does nothing if a program has ended
+// the rewrites.
 func (h *rewriteRedirect) Apply(x *exchange.Exchange) (bool, error) {
+	if x.RewriteEnded {
+		return false, nil
+	}
 	path := message.CleanPath(x.Path)
 	groups := x.Route.Submatch(path)
 	if h.behindHost != 0 {

@@ -1,0 +1,176 @@
+package filter
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+	"github.com/k8singress/k8singress/internal/model/pattern"
+)
+
+// program runs nginx configuration that was parsed into steps and directives. See ir.Program.
+type program struct {
+	steps []step
+	level *level
+	// relative is true if a redirect to a path stays without scheme and host.
+	relative bool
+	// usesGroups is true if a template contains one of the variables $1 to $9. usesNames is true if the program uses
+	// variables that may be named groups of the route's regular expression.
+	usesGroups, usesNames bool
+}
+
+// level is what applies to a request besides the steps: the directives of the program, or of the last condition that
+// was true. changes is nil if there are no changes of header fields.
+type level struct {
+	changes     *exchange.Directives
+	defaultType string
+}
+
+// step is one compiled ir.Step. Exactly one field is set.
+type step struct {
+	set     *setVariable
+	branch  *branch
+	answer  *programResponse
+	rewrite *programRewrite
+	breaks  bool
+}
+
+type setVariable struct {
+	name  string
+	value *nginx.Template
+}
+
+// branch is a compiled ir.If.
+type branch struct {
+	condition
+	steps []step
+	level *level
+}
+
+func newProgram(of ir.Program) (Filter, error) {
+	p := &program{relative: of.RelativeRedirects}
+	var err error
+	if p.level, err = newLevel(&of.Directives); err != nil {
+		return nil, err
+	}
+	if p.steps, err = p.compile(of.Steps); err != nil {
+		return nil, err
+	}
+	p.usesGroups, p.usesNames = of.UsesGroups(), p.usesOthers(&of)
+	return p, nil
+}
+
+// usesOthers reports whether the program uses variables that are neither variables of nginx nor set by the program.
+func (p *program) usesOthers(of *ir.Program) bool {
+	own := of.OwnVariables()
+	for text := range of.Templates() {
+		split := nginx.SplitTemplate(text)
+		if len(split.Unknown(func(name string) bool {
+			return exchange.VariableOf(name) != nil || slices.Contains(own, name)
+		})) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func newLevel(of *ir.Directives) (*level, error) {
+	l := &level{defaultType: of.DefaultType}
+	if err := checkContentType(of.DefaultType); err != nil {
+		return nil, err
+	}
+	if of.ChangesNothing() {
+		return l, nil
+	}
+	var err error
+	l.changes, err = exchange.NewDirectives(of)
+	return l, err
+}
+
+func (p *program) compile(steps []ir.Step) (compiled []step, err error) {
+	for i := range steps {
+		s := step{}
+		switch of := &steps[i]; {
+		case of.Set != nil:
+			s.set, err = newSetVariable(of.Set)
+		case of.If != nil:
+			s.branch, err = p.newBranch(of.If)
+		case of.Return != nil:
+			s.answer, err = newProgramResponse(of.Return)
+		case of.Rewrite != nil:
+			s.rewrite, err = newProgramRewrite(of.Rewrite)
+		case of.Break:
+			s.breaks = true
+		default:
+			err = errEmptyStep
+		}
+		if err != nil {
+			return nil, err
+		}
+		compiled = append(compiled, s)
+	}
+	return compiled, nil
+}
+
+func newSetVariable(of *ir.SetVariable) (*setVariable, error) {
+	if err := exchange.CheckSettable(of.Name); err != nil {
+		return nil, err
+	}
+	value, err := nginx.ParseTemplate(of.Value, nil)
+	return &setVariable{of.Name, value}, err
+}
+
+func (p *program) newBranch(of *ir.If) (*branch, error) {
+	b := &branch{level: p.level}
+	var err error
+	if b.condition, err = newCondition(&of.Condition); err != nil {
+		return nil, fmt.Errorf("the condition with $%s: %w", of.Variable, err)
+	}
+	if of.Directives != nil {
+		if b.level, err = newLevel(of.Directives); err != nil {
+			return nil, err
+		}
+	}
+	b.steps, err = p.compile(of.Steps)
+	return b, err
+}
+
+// Apply runs the steps. Then the directives of the last condition that was true apply, or else the directives of the
+// program.
+func (p *program) Apply(x *exchange.Exchange) (bool, error) {
+	r := programRun{program: p, x: x, level: p.level, left: maxExpanded, budget: pattern.NewBudget()}
+	var err error
+	if !x.RewriteEnded {
+		r.useGroupsOfRoute()
+		_, err = r.run(p.steps)
+	}
+	if err == nil && r.response == nil && r.rerouted {
+		return false, exchange.ErrReroute
+	}
+	changes := r.level.changes
+	if changes != nil {
+		x.UseDirectives(changes)
+	}
+	switch {
+	case err != nil:
+		return false, err
+	case r.response != nil:
+		return r.respond()
+	case changes != nil:
+		changes.ChangeRequest(x)
+	}
+	return false, nil
+}
+
+// useGroupsOfRoute makes the capture groups of the route's regular expression available.
+func (r *programRun) useGroupsOfRoute() {
+	route := r.x.Route
+	if route.Regex == nil || !r.program.usesGroups && !r.program.usesNames {
+		return
+	}
+	path := message.CleanPath(r.x.Path)
+	r.x.SetGroups(path, route.Submatch(path), route.Regex.GroupNames())
+}
