@@ -86,6 +86,7 @@ func TestSteps(t *testing.T) {
 			`{"variable":"host","operator":"!~*","value":"^WWW","steps":[{"break":true}]}}]}`,
 	} {
 		r := snippets.Location(text, "")
+		checkAccepted(t, r)
 		if got := meaning(t, r); got != want || lines(r) != "" {
 			t.Errorf("%s\nhas the meaning %s\nwant %s\nfindings: %v", text, got, want, r.Findings)
 		}
@@ -117,8 +118,10 @@ func TestHeaders(t *testing.T) {
 		"expires 0;":                     `{"expires":{}}`,
 		"default_type application/json;": `{"default_type":"application/json"}`,
 		"access_log off;":                `{"unlogged":true}`,
-		"auth_request_set $u $http_a; proxy_set_header X-U $u;": `{"endpoint_headers":[{"name":"X-U","value":"$u"}],` +
-			`"auth_variables":[{"name":"u","value":"$http_a"}]}`,
+		"auth_request_set $u $upstream_http_a; proxy_set_header X-U $u;": `{"endpoint_headers":[` +
+			`{"name":"X-U","value":"$u"}],"auth_variables":[{"name":"u","value":"$upstream_http_a"}]}`,
+		"more_set_headers 'A: $status $sent_http_b';": `{"more_headers":[{"set":[` +
+			`{"name":"A","value":"$status $sent_http_b"}]}]}`,
 		// A condition without directives of its own keeps the directives of the location.
 		"add_header A 1; if ($host) { set $a 1; }": `{"steps":[{"if":{"variable":"host","steps":[{"set":` +
 			`{"name":"a","value":"1"}}]}}],"add_headers":[{"name":"A","value":"1"}]}`,
@@ -138,6 +141,7 @@ func TestHeaders(t *testing.T) {
 			`[{"name":"A","value":"1"}],"expires":{"seconds":1},"default_type":"a/b"}`,
 	} {
 		r := snippets.Location(text, "")
+		checkAccepted(t, r)
 		if got := meaning(t, r); got != want || lines(r) != "" {
 			t.Errorf("%s\nhas the meaning %s\nwant %s\nfindings: %v", text, got, want, r.Findings)
 		}
@@ -188,7 +192,9 @@ func TestOtherEffects(t *testing.T) {
 			"proxy-ssl-protocols: TLSv1.2 TLSv1.3\n" +
 			"proxy-ssl-ciphers: A:B",
 	} {
-		if got := meaning(t, snippets.Location(text, "")); got != want {
+		r := snippets.Location(text, "")
+		checkAccepted(t, r)
+		if got := meaning(t, r); got != want {
 			t.Errorf("%s\nhas the meaning %s\nwant %s", text, got, want)
 		}
 	}
@@ -288,6 +294,7 @@ func TestFindings(t *testing.T) {
 		"set a b;":                               "unreadable: write $a",
 		"set $host b;":                           "unreadable: $host cannot be set",
 		"set $proxy_upstream_name b;":            "unreadable: cannot be set",
+		"set $status b;":                         "unreadable: cannot be set",
 		"set $http_a b;":                         "unreadable: cannot be set",
 		"set $1 b;":                              "unreadable: name of a variable",
 		"set $a-b c;":                            "unreadable: name of a variable",
@@ -409,6 +416,7 @@ func FuzzLocation(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, own, shared string) {
 		r := snippets.Location(own, shared)
+		checkAccepted(t, r)
 		if r.Program != nil {
 			checkRoundTrip(t, r.Program)
 		}

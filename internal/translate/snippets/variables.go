@@ -92,7 +92,12 @@ var errControl = errors.New("the value contains a line break or another control 
 func isControl(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }
 
 // checkVariable checks the name of a variable.
-func (r *reader) checkVariable(name string) error { return r.checkTemplate("${" + name + "}") }
+func (r *reader) checkVariable(name string) error {
+	if !r.knows(name) {
+		return fmt.Errorf("there is no variable $%s here", name)
+	}
+	return nil
+}
 
 // knows reports whether templates may contain the variable.
 func (r *reader) knows(name string) bool {
@@ -117,11 +122,10 @@ func variableName(arg string) (string, error) {
 // checkSettable returns an error unless a text may set the variable. As in nginx, variables that describe the request
 // can only be read, except $args.
 func checkSettable(name string) error {
-	_, err := nginx.ParseTemplate("${"+name+"}", func(string) bool { return true })
 	switch {
-	case err != nil, name != "" && '0' <= name[0] && name[0] <= '9':
+	case !nginx.IsVariable(name), '0' <= name[0] && name[0] <= '9':
 		return fmt.Errorf("%s is not the name of a variable", nginx.Quote(name))
-	case name != "args" && exchange.VariableOf(name) != nil, slices.Contains(routing, name):
+	case exchange.CheckSettable(name) != nil, slices.Contains(routing, name):
 		return fmt.Errorf("the variable $%s cannot be set: use another name", name)
 	}
 	return nil
