@@ -60,6 +60,11 @@ var (
 		Parse:     nginx.Into(func(s *Settings) *bool { return &s.Gate.Snippets }, nginx.Bool),
 		OnError:   func(s *Settings) { s.Gate.Snippets = false },
 		Meanwhile: "snippet annotations are not allowed",
+		Check: func(s *Settings) string {
+			return option.Unless(!s.Gate.Snippets || s.Gate.level() == RiskCritical || s.IgnoreSnippets,
+				"the setting has no effect, because annotations-risk-level is "+string(s.Gate.level())+": all "+
+					"requests for Ingresses with snippet annotations get 503 unless you set it to Critical")
+		},
 	}
 	// WordBlocklist is the ConfigMap key annotation-value-word-blocklist.
 	WordBlocklist = Annotation{
