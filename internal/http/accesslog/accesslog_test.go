@@ -83,7 +83,7 @@ func TestLogVariables(t *testing.T) {
 		ServerName: "a.example"}
 	x.Route = nil
 	text := "$" + strings.Join(slices.Sorted(maps.Keys(values)), " $") +
-		" $https $server_protocol $nothing $namespace $server_name"
+		" $ssl_protocol $ssl_cipher $ssl_server_name $https $server_protocol $nothing $namespace $server_name"
 	if unknown := UnknownVariables(text); !slices.Equal(unknown, []string{"nothing"}) {
 		t.Errorf("the unknown variables are %q", unknown)
 	}

@@ -1,8 +1,6 @@
 package accesslog
 
 import (
-	"crypto/tls"
-	"encoding/base64"
 	"os"
 	"strconv"
 	"strings"
@@ -10,7 +8,6 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/http/exchange"
-	"github.com/k8singress/k8singress/internal/http/message"
 )
 
 // entry contains the data of a finished request from which its log line is written.
@@ -26,28 +23,17 @@ var values = map[string]func(*entry) string{
 	"body_bytes_sent":                 (*entry).sent,
 	"bytes_sent":                      (*entry).sent,
 	"hostname":                        func(*entry) string { return hostname },
-	"http2":                           http2,
 	"pid":                             func(*entry) string { return pid },
 	"pipe":                            func(*entry) string { return "." },
 	"proxy_alternative_upstream_name": func(*entry) string { return "" },
-	"proxy_upstream_name":             upstreamName,
-	"remote_user":                     remoteUser,
-	"request":                         request,
-	"request_length":                  requestLength,
 	"request_time":                    func(e *entry) string { return seconds(e.took.Milliseconds()) },
-	"ssl_cipher": ofTLS(
-		func(s *tls.ConnectionState) string { return tls.CipherSuiteName(s.CipherSuite) }),
-	"ssl_protocol": ofTLS(func(s *tls.ConnectionState) string {
-		return strings.Replace(tls.VersionName(s.Version), "TLS 1", "TLSv1", 1)
-	}),
-	"ssl_server_name":          ofTLS(func(s *tls.ConnectionState) string { return s.ServerName }),
-	"status":                   status,
-	"time_iso8601":             func(e *entry) string { return timeISO(e.now) },
-	"time_local":               func(e *entry) string { return timeLocal(e.now) },
-	"upstream_addr":            ofExchange("upstream_addr"),
-	"upstream_response_length": (*entry).upstreamLength,
-	"upstream_response_time":   (*entry).upstreamTime,
-	"upstream_status":          ofExchange("upstream_status"),
+	"status":                          status,
+	"time_iso8601":                    func(e *entry) string { return timeISO(e.now) },
+	"time_local":                      func(e *entry) string { return timeLocal(e.now) },
+	"upstream_addr":                   ofExchange("upstream_addr"),
+	"upstream_response_length":        (*entry).upstreamLength,
+	"upstream_response_time":          (*entry).upstreamTime,
+	"upstream_status":                 ofExchange("upstream_status"),
 }
 
 var (
@@ -59,14 +45,6 @@ var (
 func ofExchange(name string) func(*entry) string {
 	value := exchange.VariableOf(name)
 	return func(e *entry) string { return value(e.Exchange) }
-}
-
-// request returns the request line. As in nginx, it returns an empty string if the request line could not be parsed.
-func request(e *entry) string {
-	if e.Method == "" {
-		return ""
-	}
-	return e.Method + " " + e.Target + " " + e.Protocol()
 }
 
 // writtenTime is a cached result of timeLocal: a time in seconds since 1970, and the string for this time.
@@ -107,59 +85,6 @@ func status(e *entry) string {
 		return clientGone
 	}
 	return strconv.Itoa(e.Status)
-}
-
-func http2(e *entry) string {
-	if e.Major != 2 {
-		return ""
-	}
-	if e.TLS() != nil {
-		return "h2"
-	}
-	return "h2c"
-}
-
-// upstreamName returns ingress-nginx's name for a backend: "namespace-service-port".
-func upstreamName(e *entry) string {
-	if e.Backend == nil {
-		return ""
-	}
-	return strings.ReplaceAll(e.Backend.ID(), "/", "-")
-}
-
-// remoteUser returns the user name in the Authorization header of the request, even if the credentials are wrong.
-func remoteUser(e *entry) string {
-	kind, credentials, _ := strings.Cut(e.Fields.Get(message.Authorization), " ")
-	if !strings.EqualFold(kind, "Basic") {
-		return ""
-	}
-	plain, err := base64.StdEncoding.DecodeString(strings.TrimSpace(credentials))
-	if err != nil {
-		return ""
-	}
-	name, _, _ := strings.Cut(string(plain), ":")
-	return name
-}
-
-// requestLength returns the size of the request in bytes: the size of the request line and headers in HTTP/1.1 format,
-// plus the length of the body if it is known.
-func requestLength(e *entry) string {
-	const lineEnd, separator = 2, 2
-	size := len(e.Method) + len(e.Target) + len(" HTTP/1.1 ") + lineEnd + len("Host: ") + len(e.Host) +
-		lineEnd + lineEnd
-	for i := range e.Fields {
-		size += len(e.Fields[i].Name) + separator + len(e.Fields[i].Value) + lineEnd
-	}
-	return strconv.FormatInt(int64(size)+max(e.Length, 0), 10)
-}
-
-func ofTLS(value func(*tls.ConnectionState) string) func(*entry) string {
-	return func(e *entry) string {
-		if e.TLS() == nil {
-			return ""
-		}
-		return value(e.TLS())
-	}
 }
 
 // upstreamTime returns the time in seconds that each endpoint took to respond.

@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"cmp"
+	"crypto/tls"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -23,11 +24,13 @@ var values = map[string]func(*Exchange) string{
 	"args":                      query,
 	"best_http_host":            func(x *Exchange) string { return x.Client().Host },
 	"binary_remote_addr":        binaryAddress,
+	"content_length":            contentLength,
 	"content_type":              func(x *Exchange) string { return x.Fields.Get(message.ContentType) },
 	"document_uri":              uri,
 	"escaped_request_uri":       func(x *Exchange) string { return nginx.EscapeComponent(x.Target) },
 	"host":                      requestHost,
 	"http_host":                 func(x *Exchange) string { return x.Host },
+	"http2":                     http2,
 	"https":                     https,
 	"ingress_name":              func(x *Exchange) string { return x.route().object().Name },
 	"is_args":                   isArgs,
@@ -36,11 +39,17 @@ var values = map[string]func(*Exchange) string{
 	"namespace":                 func(x *Exchange) string { return x.route().object().Namespace },
 	"pass_access_scheme":        func(x *Exchange) string { return x.Client().Proto },
 	"proxy_add_x_forwarded_for": addedForwardedFor,
+	"proxy_upstream_name":       upstreamName,
 	"query_string":              query,
+	"realip_remote_addr":        connectedAddress,
+	"realip_remote_port":        remotePort,
 	"remote_addr":               (*Exchange).ClientIP,
 	"remote_port":               remotePort,
+	"remote_user":               remoteUser,
 	"req_id":                    (*Exchange).ID,
+	"request":                   requestLine,
 	"request_id":                (*Exchange).ID,
+	"request_length":            requestLength,
 	"request_method":            func(x *Exchange) string { return x.Method },
 	"request_uri":               requestURI,
 	"scheme":                    (*Exchange).Scheme,
@@ -50,10 +59,13 @@ var values = map[string]func(*Exchange) string{
 	"server_protocol":           func(x *Exchange) string { return x.Protocol() },
 	"service_name":              func(x *Exchange) string { return x.service(1) },
 	"service_port":              func(x *Exchange) string { return x.service(2) },
+	"ssl_cipher":                ofTLS(tlsCipher),
 	"ssl_client_escaped_cert":   ofPeer((*mtls.Client).Escaped),
 	"ssl_client_i_dn":           ofPeer(func(c *mtls.Client) string { return c.Issuer }),
 	"ssl_client_s_dn":           ofPeer(func(c *mtls.Client) string { return c.Subject }),
 	"ssl_client_verify":         ofPeer(func(c *mtls.Client) string { return c.Verify }),
+	"ssl_protocol":              ofTLS(tlsVersion),
+	"ssl_server_name":           ofTLS(func(s *tls.ConnectionState) string { return s.ServerName }),
 	"status":                    responseStatusOf,
 	"the_real_ip":               (*Exchange).ClientIP,
 	"upstream_addr":             upstreamAddress,

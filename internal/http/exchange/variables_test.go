@@ -1,6 +1,7 @@
 package exchange_test
 
 import (
+	"crypto/tls"
 	"net/netip"
 	"testing"
 	"testing/synctest"
@@ -34,11 +35,13 @@ var variableCases = map[string][2]string{
 	"args":                      {"x=1&Y=a%20b&y=c", ""},
 	"best_http_host":            {"Shop.example:8443", ""},
 	"binary_remote_addr":        {"\xc0\x00\x02\x01", ""},
+	"content_length":            {"7", ""},
 	"content_type":              {"text/plain", ""},
 	"document_uri":              {"/a b/d", "/"},
 	"escaped_request_uri":       {"%2Fa%2520b%2F%2Fc%2F..%2Fd%3Fx%3D1%26Y%3Da%2520b%26y%3Dc", "%2F"},
 	"host":                      {"shop.example", ""},
 	"http_host":                 {"Shop.example:8443", ""},
+	"http2":                     {"h2", ""},
 	"https":                     {"on", ""},
 	"ingress_name":              {"web", ""},
 	"is_args":                   {"?", ""},
@@ -47,6 +50,15 @@ var variableCases = map[string][2]string{
 	"namespace":                 {"shop", ""},
 	"pass_access_scheme":        {"https", "http"},
 	"proxy_add_x_forwarded_for": {"203.0.113.9, 203.0.113.10, 192.0.2.1", ""},
+	"proxy_upstream_name":       {"shop-app-http", ""},
+	"realip_remote_addr":        {"192.0.2.1", ""},
+	"realip_remote_port":        {"4711", ""},
+	"remote_user":               {"carol", ""},
+	"request":                   {"POST /a%20b//c/../d?x=1&Y=a%20b&y=c HTTP/2.0", "GET / HTTP/1.0"},
+	"request_length":            {"295", "47"},
+	"ssl_cipher":                {"TLS_AES_128_GCM_SHA256", ""},
+	"ssl_protocol":              {"TLSv1.3", ""},
+	"ssl_server_name":           {"shop.example", ""},
 	"query_string":              {"x=1&Y=a%20b&y=c", ""},
 	"remote_addr":               {"192.0.2.1", ""},
 	"remote_port":               {"4711", ""},
@@ -94,9 +106,11 @@ func TestVariables(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		full, _ := exchangetest.New(t, "POST https://Shop.example:8443/a%20b//c/../d?x=1&Y=a%20b&y=c"+
 			" | X-Request-ID: me | X-User: bob | x-user: alice | Content-Type: text/plain | Cookie: a=b; Session=1"+
-			" | traceparent: 00-a"+
+			" | traceparent: 00-a | Authorization: Basic Y2Fyb2w6c2VjcmV0"+
 			" | X-Forwarded-For: 203.0.113.9 | X-Forwarded-For: 203.0.113.10")
-		full.Major, full.Minor = 2, 0
+		full.Major, full.Minor, full.Length = 2, 0, 7
+		full.Conn.TLS = &tls.ConnectionState{Version: tls.VersionTLS13, CipherSuite: tls.TLS_AES_128_GCM_SHA256,
+			ServerName: "shop.example"}
 		full.Route.Host, full.Route.Path, full.Backend = "*.example", "/a", balancer.New("shop/app/http")
 		full.Backend.SetPolicy(&ir.LoadBalancing{})
 		full.Backend.SetEndpoints([]ir.Endpoint{{Address: "a:1"}})

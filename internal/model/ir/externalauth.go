@@ -57,7 +57,8 @@ type AuthLifetime struct {
 func (ExternalAuth) Guards() Guard { return SomeRequests }
 
 // The regular expression ofRoute matches the nginx variables whose values depend on the route and not on the request.
-var ofRoute = regexp.MustCompile(`\$\{?(namespace|ingress_name|service_name|service_port|location_path)\b`)
+var ofRoute = regexp.MustCompile(
+	`\$\{?(namespace|ingress_name|service_name|service_port|location_path|proxy_upstream_name)\b`)
 
 // GuardsByRoute reports whether the decision of any of the filters may depend on the route. If so, the filters may
 // accept a client on one route, while equal filters reject the same client on another route.

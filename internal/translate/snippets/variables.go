@@ -107,7 +107,6 @@ func (r *reader) knows(name string) bool {
 // routing contains the variables with which ingress-nginx chooses a backend, and which do not exist here.
 var routing = []string{
 	"global_rate_limit_exceeding", "pass_port", "pass_server_port", "proxy_alternative_upstream_name", "proxy_host",
-	"proxy_upstream_name",
 }
 
 // variableName returns the name of the variable that set or auth_request_set sets.
