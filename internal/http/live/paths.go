@@ -9,15 +9,6 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// Limits for ambiguous paths, which servers may interpret in more than one way. They apply only to hosts whose routes
-// have different access rules. maxAmbiguous is the maximum length of the path in bytes. An S3 object key, for example,
-// has at most 1024 bytes, or 3072 bytes if each byte is percent-encoded. maxReadings is the maximum number of
-// interpretations, each of which costs a route lookup.
-const (
-	maxAmbiguous = 4 << 10
-	maxReadings  = 16
-)
-
 var (
 	errAmbiguous = errors.New(
 		"the path is ambiguous: an endpoint could interpret it as another path with different access control")
@@ -35,10 +26,7 @@ func (t *Table) checkPath(x *exchange.Exchange, h *host, route *Route) error {
 	if strict {
 		return exchange.Fail(http.StatusBadRequest, errStrict)
 	}
-	if len(x.EscapedPath) > maxAmbiguous {
-		return exchange.Fail(http.StatusBadRequest, errAmbiguous)
-	}
-	readings, ok := message.Readings(x.EscapedPath, maxReadings)
+	readings, ok := message.Readings(x.EscapedPath)
 	if !ok {
 		return exchange.Fail(http.StatusBadRequest, errAmbiguous)
 	}

@@ -121,17 +121,28 @@ func readers(escaped string) (all []reader) {
 	return all
 }
 
+// Limits for ambiguous paths whose readings must be compared. maxAmbiguous is the maximum length of the path in bytes.
+// An S3 object key, for example, has at most 1024 bytes, or 3072 bytes if each byte is percent-encoded. maxReadings is
+// the maximum number of readings, each of which costs a route lookup, for example.
+const (
+	maxAmbiguous = 4 << 10
+	maxReadings  = 16
+)
+
 // Readings returns the distinct results of all ways in which servers may interpret a path. escaped is the
-// percent-encoded path, as it is sent to an endpoint. ok is false if there are more results than limit, which should be
-// high enough for all legitimate paths.
-func Readings(escaped string, limit int) (all []string, ok bool) {
+// percent-encoded path, as it is sent to an endpoint. ok is false if the path is too long, or if there are more results
+// than for any legitimate path.
+func Readings(escaped string) (all []string, ok bool) {
+	if len(escaped) > maxAmbiguous {
+		return nil, false
+	}
 	seen := map[string]bool{}
 	for _, r := range readers(escaped) {
 		read := r.read(escaped)
 		if seen[read] {
 			continue
 		}
-		if len(all) == limit {
+		if len(all) == maxReadings {
 			return nil, false
 		}
 		seen[read] = true
