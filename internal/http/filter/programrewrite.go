@@ -35,7 +35,7 @@ func newProgramRewrite(of *ir.Rewrite) (w *programRewrite, err error) {
 	}
 	switch of.Flag {
 	case ir.NoFlag, ir.Last, ir.BreakFlag:
-		if isURL(of.Target) {
+		if of.Redirects() {
 			w.redirect = &programResponse{status: http.StatusFound}
 		}
 	case ir.RedirectFlag:
@@ -52,12 +52,6 @@ func newProgramRewrite(of *ir.Rewrite) (w *programRewrite, err error) {
 	}
 	w.query, err = nginx.ParseTemplate(query, nil)
 	return w, err
-}
-
-// isURL reports whether a target makes nginx redirect without a flag.
-func isURL(target string) bool {
-	return strings.HasPrefix(target, "http://") || strings.HasPrefix(target, "https://") ||
-		strings.HasPrefix(target, "$scheme")
 }
 
 // apply rewrites the path if it matches. ended is true if the steps that follow must not run.

@@ -46,9 +46,12 @@ func TestGuardsOfPrograms(t *testing.T) {
 		steps []ir.Step
 		want  ir.Guard
 	}{
-		"none":                       {nil, ir.NoRequests},
-		"only variables":             {[]ir.Step{set, when("remote_addr", set)}, ir.NoRequests},
-		"another path":               {[]ir.Step{rewrite(ir.BreakFlag)}, ir.NoRequests},
+		"none":           {nil, ir.NoRequests},
+		"only variables": {[]ir.Step{set, when("remote_addr", set)}, ir.NoRequests},
+		"another path":   {[]ir.Step{rewrite(ir.BreakFlag)}, ir.NoRequests},
+		"another URL": {[]ir.Step{
+			{Rewrite: &ir.Rewrite{Target: "https://a.example/", Flag: ir.BreakFlag}},
+		}, ir.SomeRequests},
 		"another route":              {[]ir.Step{rewrite(ir.Last)}, ir.SomeRequests},
 		"a text":                     {[]ir.Step{text}, ir.SomeRequests},
 		"all":                        {[]ir.Step{set, forbid}, ir.AllRequests},

@@ -1,6 +1,9 @@
 package ir
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Program is the nginx configuration that an author of an Ingress or the administrator has written for one location,
 // as typed directives. A value of type string whose comment calls it a template may contain variables of the form $name
@@ -83,6 +86,12 @@ type Rewrite struct {
 	// $scheme. The query of the request is appended unless Target ends with "?".
 	Target string `json:"target"`
 	Flag   Flag   `json:"flag,omitempty"`
+}
+
+// Redirects reports whether the rewrite redirects the client to its target.
+func (r *Rewrite) Redirects() bool {
+	return r.Flag == RedirectFlag || r.Flag == Permanent || strings.HasPrefix(r.Target, "http://") ||
+		strings.HasPrefix(r.Target, "https://") || strings.HasPrefix(r.Target, "$scheme")
 }
 
 // Flag says what happens after a Rewrite that matched.
@@ -207,7 +216,7 @@ func responds(steps []Step) bool {
 		switch s := &steps[i]; {
 		case s.Return != nil, s.If != nil && responds(s.If.Steps):
 			return true
-		case s.Rewrite != nil && s.Rewrite.Flag != BreakFlag:
+		case s.Rewrite != nil && (s.Rewrite.Flag != BreakFlag || s.Rewrite.Redirects()):
 			return true
 		}
 	}
