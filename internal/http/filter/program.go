@@ -15,6 +15,8 @@ import (
 type program struct {
 	steps []step
 	level *level
+	// paths is nil if the path does not decide whether the program responds.
+	paths *pathGuard
 	// relative is true if a redirect to a path stays without scheme and host.
 	relative bool
 	// usesGroups is true if a template contains one of the variables $1 to $9. usesNames is true if the program uses
@@ -57,6 +59,9 @@ func newProgram(of ir.Program) (Filter, error) {
 		return nil, err
 	}
 	if p.steps, err = p.compile(of.Steps); err != nil {
+		return nil, err
+	}
+	if p.paths, err = newPathGuard(&of); err != nil {
 		return nil, err
 	}
 	p.usesGroups, p.usesNames = of.UsesGroups(), p.usesOthers(&of)
@@ -144,8 +149,10 @@ func (p *program) Apply(x *exchange.Exchange) (bool, error) {
 	r := programRun{program: p, x: x, level: p.level, left: maxExpanded, budget: pattern.NewBudget()}
 	var err error
 	if !x.RewriteEnded {
-		r.useGroupsOfRoute()
-		_, err = r.run(p.steps)
+		if err = p.paths.check(x); err == nil {
+			r.useGroupsOfRoute()
+			_, err = r.run(p.steps)
+		}
 	}
 	if err == nil && r.response == nil && r.rerouted {
 		return false, exchange.ErrReroute
