@@ -28,7 +28,7 @@ func respond(x *exchange.Exchange) (bool, error) {
 
 // scriptedTable returns a table with a host shop.example. scripts holds the only filter of each route by its path.
 // Other routes respond with their path.
-func scriptedTable(t *testing.T, host *document.Host, scripts map[string]script) *Table {
+func scriptedTable(t testing.TB, host *document.Host, scripts map[string]script) *Table {
 	t.Helper()
 	ctx, err := caddy.ProvisionContext(&caddy.Config{})
 	if err != nil {

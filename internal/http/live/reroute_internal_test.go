@@ -196,3 +196,22 @@ func TestRerouteAfterResponse(t *testing.T) {
 		t.Errorf("%q, route %+v, %v", got, x.Route, err)
 	}
 }
+
+// BenchmarkReroute serves requests that get one route, and requests that get another route.
+func BenchmarkReroute(b *testing.B) {
+	table := scriptedTable(b, routesOf("/a", "/b"), map[string]script{"/a": rewriteTo("/b")})
+	for path, name := range map[string]string{"/b": "one route", "/a": "two routes"} {
+		b.Run(name, func(b *testing.B) {
+			x, w := exchangetest.New(b, "GET http://shop.example"+path)
+			first := *x
+			b.ReportAllocs()
+			for b.Loop() {
+				*x, *w = first, exchangetest.Recorder{}
+				x.SetPath(path)
+				if _, err := table.Serve(x); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -112,3 +112,40 @@ func post(table *live.Table, path, body string) (*httptest.ResponseRecorder, err
 	_, err := serve(table, w, caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, &caddyhttp.Server{}))
 	return w, err
 }
+
+// TestProgramGetsAnotherRoute checks that a rewrite of a program searches the route of the new path, and that the
+// variables of the program stay.
+func TestProgramGetsAnotherRoute(t *testing.T) {
+	program := func(path, steps string) *document.Route {
+		return &document.Route{Type: "prefix", Path: path, Destination: document.Destination{
+			Chain: fmt.Appendf(nil, `[{"handle":[{"handler":"k8singress_program","steps":[%s]}]}]`, steps)}}
+	}
+	const says = `{"return":{"status":200,"has_text":true,"text":"$location_path $uri $request_uri $args $v"}}`
+	table := newTable(t)
+	update(t, table, hostOf(
+		program("/last", `{"set":{"name":"v","value":"1"}},`+
+			`{"rewrite":{"pattern":"^/last/(.*)","target":"/b/$1?y=2","flag":"last"}},`+says),
+		program("/none", `{"rewrite":{"pattern":"^/none/(.*)","target":"/b/$1?"}},{"set":{"name":"v","value":"2"}}`),
+		program("/break", `{"rewrite":{"pattern":"^/break/(.*)","target":"/b/$1","flag":"break"}},`+says),
+		program("/cycle", `{"rewrite":{"pattern":"^","target":"/cycle","flag":"last"}}`),
+		program("/b", says),
+	))
+	for path, want := range map[string]string{
+		"/last/a?x=1":  "/b /b/a /last/a?x=1 y=2&x=1 1",
+		"/last//a":     "/b /b/a /last//a y=2 1",
+		"/none/a?x=1":  "/b /b/a /none/a?x=1  2",
+		"/last/a%2Fb":  "/b /b/a/b /last/a%2Fb y=2 1",
+		"/break/a?x=1": "error 404",
+		"/cycle":       "error 500",
+		"//last/a":     "error 400",
+	} {
+		w, err := post(table, path, "")
+		got := w.Body.String()
+		if err != nil {
+			got = fmt.Sprintf("error %d", exchange.StatusOf(err))
+		}
+		if got != want {
+			t.Errorf("%s: %q, %v, want %q", path, got, err, want)
+		}
+	}
+}
