@@ -79,7 +79,9 @@ func (a *answerer) answer(w message.Writer, r *message.Request, added *message.C
 // response that Caddy's error routes will send.
 func (a *answerer) fail(x *exchange.Exchange, outcome live.Outcome, err error) {
 	if errors.Is(err, exchange.ErrAborted) || x.Writer.Started() {
-		failures.log(a.log, zap.WarnLevel, x, "a response was cut off", err)
+		if !errors.Is(err, exchange.ErrRejected) {
+			failures.log(a.log, zap.WarnLevel, x, "a response was cut off", err)
+		}
 		x.Writer.Abort()
 		return
 	}

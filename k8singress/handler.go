@@ -76,7 +76,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	writer.EndRequest()
 	markAccounted(r.Context())
 	if writer.Aborted() {
-		_ = http.NewResponseController(w).Flush() // Send the data that is already buffered.
+		if writer.Started() {
+			_ = http.NewResponseController(w).Flush() // Send the data that is already buffered.
+		}
 		panic(http.ErrAbortHandler)
 	}
 	return caddyError(err)

@@ -41,7 +41,9 @@ func (s *Binding) answerNetHTTP(w http.ResponseWriter, r *http.Request, l *limit
 	request.Conn.Listener = port
 	s.answerAt(port)(writer, &request)
 	if writer.Aborted() {
-		_ = ctrl.Flush() // Send the data that is already buffered.
+		if writer.Started() {
+			_ = ctrl.Flush() // Send the data that is already buffered.
+		}
 		panic(http.ErrAbortHandler)
 	}
 }
