@@ -60,12 +60,15 @@ func templates(of []ir.Header) []templated {
 	return all
 }
 
-// expand returns the field with its expanded value. ok is false if the value is empty or contains a control character.
+// expand returns the field with its expanded value. ok is false if the value is empty or contains a control character
+// other than a tab.
 func (t *templated) expand(lookup func(name string) string) (field message.Field, ok bool) {
 	field = t.field
 	field.Value = strings.Trim(t.value.Expand(lookup), " \t")
-	return field, field.Value != "" && !strings.ContainsFunc(field.Value, nginx.IsControl)
+	return field, field.Value != "" && !strings.ContainsFunc(field.Value, isUnsafe)
 }
+
+func isUnsafe(c rune) bool { return c != '\t' && nginx.IsControl(c) }
 
 // setIn sets the field. If its expanded value is empty or contains a control character, the field is removed instead.
 func (t *templated) setIn(fields *message.Fields, lookup func(name string) string) {

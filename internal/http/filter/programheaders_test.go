@@ -38,6 +38,7 @@ var programHeaderCases = []filterCase{
 		{request: "GET /%0d%0aC:c", next: same, backend: "200 | B: 0", response: "200"},
 		{request: "GET /%7F", next: same, response: "200"},
 		{request: "GET /c%20", next: same, response: "200 | A: a/c | B: b/c"},
+		{request: "GET /%09c", next: same, response: "200 | A: a/\tc | B: b/\tc"},
 	}},
 	{name: "more_set_headers", settings: `{"more_headers": [
 		{"set": [{"name": "A", "value": "x"}, {"name": "B", "value": ""}]},
