@@ -187,8 +187,9 @@ type SourceRanges struct {
 	Deny  []string `json:"deny,omitempty"`
 }
 
-// AccessRules accepts clients by address, as nginx's directives allow and deny do. The first rule whose network contains
-// the address of the client decides: the client is accepted, or gets 403. If no rule matches, the client is accepted.
+// AccessRules accepts clients by address, as nginx's directives allow and deny do. The first rule whose network
+// contains the address of the client decides: the client is accepted, or gets 403. If no rule matches, the client is
+// accepted.
 type AccessRules struct {
 	Rules []AccessRule `json:"rules"`
 }
