@@ -95,10 +95,24 @@ var families = []struct {
 // Variable returns the value of an nginx variable, a variable that a program has set, or a capture group. It returns an
 // empty string if the variable is unknown or has no value for this request.
 func (x *Exchange) Variable(name string) string {
-	if value := VariableOf(name); value != nil {
+	if value, ok := values[name]; ok {
 		return value(x)
 	}
+	if value, rest := familyOf(name); value != nil {
+		return value(x, rest)
+	}
 	return x.scripted.value(name)
+}
+
+// familyOf returns the function that returns the values of a family of variables, and the part of the name behind the
+// prefix of the family. The function is nil if the variable belongs to no family.
+func familyOf(name string) (value func(x *Exchange, name string) string, rest string) {
+	for i := range families {
+		if rest, ok := strings.CutPrefix(name, families[i].prefix); ok && rest != "" {
+			return families[i].value, rest
+		}
+	}
+	return nil, ""
 }
 
 // OfResponse reports whether a variable describes the response, so that it only has a value when the head of the
@@ -129,12 +143,11 @@ func VariableOf(name string) func(*Exchange) string {
 	if value, ok := values[name]; ok {
 		return value
 	}
-	for _, family := range families {
-		if rest, ok := strings.CutPrefix(name, family.prefix); ok && rest != "" {
-			return func(x *Exchange) string { return family.value(x, rest) }
-		}
+	value, rest := familyOf(name)
+	if value == nil {
+		return nil
 	}
-	return nil
+	return func(x *Exchange) string { return value(x, rest) }
 }
 
 // ParseTemplate parses text with variables of the form $name or ${name}, as nginx.ParseTemplate does. It returns an
