@@ -30,6 +30,8 @@ type Route struct {
 	// only paths that begin with it can match.
 	position int
 	begin    string
+	// everywhere is set for locations that also apply to routes of other namespaces.
+	everywhere bool
 	// conditions is nil if the route serves all requests for its path. next is the route for the same path that is
 	// tried if a request does not meet the conditions. It is nil if there is no such route.
 	conditions *conditions
@@ -66,6 +68,8 @@ type host struct {
 	exact  map[string]*Route
 	prefix prefixes
 	regex  []*Route
+	// locations is nil if no route of the host is a location.
+	locations *locations
 	// aliasOf is the name of the host whose routes serve the requests, if this host is an alias, otherwise empty.
 	// expression is the compiled host name, if the name is a regular expression, otherwise nil.
 	aliasOf    string
@@ -95,11 +99,22 @@ type host struct {
 // exact path takes precedence over prefixes, and the longest prefix over shorter prefixes. Regular expressions are
 // tried in the order of the live configuration, and take precedence over an exact path or prefix that is listed after
 // them. find returns an error if matching takes too long.
+//
+// Locations apply to the request after this route was found. See locations.find.
 func (h *host) find(path string, r *message.Request) (*Route, error) {
 	budget := pattern.NewBudget()
-	plain := h.exact[path].first(r, &budget)
+	route, err := h.findRoute(path, r, &budget)
+	if h.locations == nil || err != nil {
+		return route, err
+	}
+	return h.locations.find(path, route, &budget)
+}
+
+// findRoute is like find, without the locations.
+func (h *host) findRoute(path string, r *message.Request, budget *pattern.Budget) (*Route, error) {
+	plain := h.exact[path].first(r, budget)
 	if plain == nil {
-		plain = h.prefix.longest(path, r, &budget)
+		plain = h.prefix.longest(path, r, budget)
 	}
 	before := h.regex
 	if plain != nil {
@@ -107,7 +122,7 @@ func (h *host) find(path string, r *message.Request) (*Route, error) {
 		i, _ := slices.BinarySearchFunc(h.regex, plain.position, behind)
 		before = h.regex[:i]
 	}
-	if route, err := search(before, path, r, &budget); route != nil || err != nil {
+	if route, err := search(before, path, r, budget); route != nil || err != nil {
 		return route, err
 	}
 	return plain, nil
@@ -150,10 +165,20 @@ func (r *Route) first(of *message.Request, b *pattern.Budget) *Route {
 
 // add adds a route to the host. Routes with equal path and type are tried in the order in which they were added.
 func (h *host) add(r *Route) error {
+	r.position = len(h.all)
+	if ir.MatchType(r.Type).IsLocation() {
+		if h.locations == nil {
+			h.locations = &locations{namespace: ir.ParseRef(r.Origin).Namespace, exact: map[string]*Route{}}
+		}
+		if err := h.locations.add(r); err != nil {
+			return err
+		}
+		h.all = append(h.all, r)
+		return nil
+	}
 	if !strings.HasPrefix(r.Path, "/") && r.Type != "regex" {
 		return fmt.Errorf("the path %q does not begin with a slash", r.Path)
 	}
-	r.position = len(h.all)
 	switch r.Type {
 	case "exact":
 		h.exact[r.Path] = h.exact[r.Path].with(r)

@@ -56,7 +56,8 @@ type Host struct {
 	TLS *ir.TLSPolicy `json:"tls,omitempty"`
 	// For each request, the route with an exact path is tried first, then the route with the longest prefix, then the
 	// routes with regular expressions in the order of the list. There is one exception: a regular expression that
-	// precedes the matching exact path or prefix in the list is also tried before it.
+	// precedes the matching exact path or prefix in the list is also tried before it. Then locations may take the
+	// request, in nginx's order.
 	Routes []*Route `json:"routes"`
 	// HTTPSRedirect redirects requests without TLS that no route matches. Nil disables this redirect.
 	HTTPSRedirect *ir.HTTPSRedirect `json:"https_redirect,omitempty"`
@@ -73,10 +74,14 @@ type Host struct {
 
 // Route is one path of a virtual host.
 type Route struct {
-	// Type is "exact", "prefix" (by path element) or "regex" (anchored at the start, case-insensitive).
+	// Type is "exact", "prefix" (by path element) or "regex" (anchored at the start, case-insensitive). The routes of
+	// snippets have the types "location =", "location ^~", "location", "location ~" and "location ~*", as in nginx.
 	Type string `json:"type"`
 	// Path is compared with the path of the request according to Type.
 	Path string `json:"path"`
+	// Everywhere is only set for locations. Without it, a location applies to requests that a route of its own
+	// namespace, or no route, would serve.
+	Everywhere bool `json:"everywhere,omitempty"`
 	// Match contains conditions on the request besides the path. If a request does not meet them, the next route for
 	// its path is tried. Nil means that there are no such conditions.
 	Match *ir.Conditions `json:"match,omitempty"`

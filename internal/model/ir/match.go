@@ -3,6 +3,8 @@ package ir
 // A Match selects the requests of a route. Both the path and the conditions must match.
 type Match struct {
 	PathMatch
+	// Everywhere makes a location apply to requests for routes of other namespaces, too.
+	Everywhere bool
 	// Conditions contains the conditions besides the path. It is nil if there are no such conditions. Among the routes
 	// for the same path, routes with conditions are tried before a route without conditions.
 	Conditions *Conditions
@@ -20,10 +22,37 @@ const (
 	MatchRegex MatchType = "regex"
 )
 
+// The types of locations, which come from snippets for servers. A location applies to requests that a route of its
+// namespace, or no route, would serve otherwise. Among the locations and this route, nginx's order decides: a location
+// with an equal path, the longest prefix if it says so, the regular expressions in the order of the routes, and then
+// the longest prefix. The values are written as in nginx.
+const (
+	// LocationExact requires equal paths.
+	LocationExact MatchType = "location ="
+	// LocationPrefix compares the beginning of the path, so /foo matches /foobar, too.
+	LocationPrefix MatchType = "location"
+	// LocationPrefixOnly is a LocationPrefix that precedes regular expressions.
+	LocationPrefixOnly MatchType = "location ^~"
+	// LocationRegex and LocationRegexFold are regular expressions that match any part of the path. The second one
+	// ignores case.
+	LocationRegex     MatchType = "location ~"
+	LocationRegexFold MatchType = "location ~*"
+)
+
+// IsLocation reports whether t is the type of a location.
+func (t MatchType) IsLocation() bool {
+	switch t {
+	case LocationExact, LocationPrefix, LocationPrefixOnly, LocationRegex, LocationRegexFold:
+		return true
+	case MatchExact, MatchPrefix, MatchRegex:
+	}
+	return false
+}
+
 // PathMatch is a condition on the path of a request.
 type PathMatch struct {
 	Type MatchType
-	// Path begins with a slash. For MatchRegex it is an RE2 pattern.
+	// Path begins with a slash. For MatchRegex, LocationRegex and LocationRegexFold, it is an RE2 pattern.
 	Path string
 }
 

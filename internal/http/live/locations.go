@@ -1,0 +1,106 @@
+package live
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/pattern"
+)
+
+// locations are the locations of a host, which come from snippets.
+type locations struct {
+	// namespace is the namespace of the objects that define the locations.
+	namespace string
+	exact     map[string]*Route
+	// prefixes are sorted by length, the longest first. regexes are in the order of the live configuration.
+	prefixes, regexes []*Route
+}
+
+// add adds a location. It returns an error if the path is invalid, or if there is another location for the same path.
+func (l *locations) add(r *Route) (err error) {
+	switch ir.MatchType(r.Type) {
+	case ir.LocationRegex:
+		r.Regex, err = pattern.Compile(r.Path)
+	case ir.LocationRegexFold:
+		r.Regex, err = pattern.CompileFold(r.Path)
+	case ir.LocationExact:
+		if l.exact[r.Path] != nil {
+			return fmt.Errorf("there are two locations = %s", r.Path)
+		}
+		l.exact[r.Path] = r
+		return nil
+	default:
+		longest := func(a, b *Route) int {
+			return cmp.Or(cmp.Compare(len(b.Path), len(a.Path)), strings.Compare(a.Path, b.Path))
+		}
+		i, found := slices.BinarySearchFunc(l.prefixes, r, longest)
+		if found {
+			return fmt.Errorf("there are two locations %s", r.Path)
+		}
+		l.prefixes = slices.Insert(l.prefixes, i, r)
+		return nil
+	}
+	if err == nil {
+		l.regexes = append(l.regexes, r)
+	}
+	return err
+}
+
+// find returns the location for a path, or route if no location takes the request from it. route is the route that
+// serves the path without locations, or nil. The order is nginx's order, with two differences: if a location and a route
+// have the same path, the location wins, because it may restrict access, and locations only apply to routes of their
+// own namespace, unless they apply everywhere. find returns an error if matching takes too long.
+func (l *locations) find(path string, route *Route, budget *pattern.Budget) (*Route, error) {
+	own := route == nil || ir.ParseRef(route.Origin).Namespace == l.namespace
+	if exact := l.exact[path]; exact != nil && (own || exact.everywhere) {
+		return exact, nil
+	}
+	if route != nil && ir.MatchType(route.Type) == ir.MatchExact {
+		return route, nil
+	}
+	prefix := l.longest(path, route, own)
+	if prefix != nil && ir.MatchType(prefix.Type) == ir.LocationPrefixOnly {
+		return prefix, nil
+	}
+	isRegex := route != nil && route.Regex != nil
+	for _, r := range l.regexes {
+		if isRegex && r.position > route.position {
+			break
+		}
+		if !own && !r.everywhere {
+			continue
+		}
+		switch r.Regex.Search(path, budget) {
+		case pattern.Unknown:
+			return nil, errTooLong
+		case pattern.Yes:
+			return r, nil
+		case pattern.No:
+		}
+	}
+	if prefix == nil || isRegex {
+		return route, nil
+	}
+	return prefix, nil
+}
+
+// longest returns the location with the longest prefix of path, or nil if there is none or if route is for a longer
+// prefix. own is true if all locations apply to route.
+func (l *locations) longest(path string, route *Route, own bool) *Route {
+	least := 0
+	if route != nil && route.Regex == nil {
+		least = len(strings.TrimSuffix(route.Path, "/"))
+	}
+	for _, r := range l.prefixes {
+		switch {
+		case len(r.Path) < least:
+			return nil
+		case strings.HasPrefix(path, r.Path) && (own || r.everywhere):
+			return r
+		}
+	}
+	return nil
+}
