@@ -1,6 +1,7 @@
 package option
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 
@@ -70,15 +71,20 @@ func problem[S any](row *Row[S, string], err error, invalid report.Reason, field
 	return p
 }
 
-// Check adds a warning for each value that has no effect or an unexpected effect in combination with other values. It
-// must be called after all values are read.
+// Check adds a warning for each value that has no effect or an unexpected effect in combination with other values, and
+// the problems that Row.Report returns. It must be called after all values are read.
 func (r *Reading[S]) Check() {
 	for _, c := range r.accepted {
-		if c.row.Check == nil {
-			continue
+		if c.row.Check != nil {
+			if message := c.row.Check(r.Settings); message != "" {
+				r.Warn(r.Invalid, c.field, message)
+			}
 		}
-		if message := c.row.Check(r.Settings); message != "" {
-			r.Warn(r.Invalid, c.field, message)
+		if c.row.Report != nil {
+			for _, p := range c.row.Report(r.Settings) {
+				p.Field, p.Reason = c.field, cmp.Or(p.Reason, r.Invalid)
+				r.Problems = append(r.Problems, p)
+			}
 		}
 	}
 }

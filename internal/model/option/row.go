@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/k8singress/k8singress/internal/model/nginx"
+	"github.com/k8singress/k8singress/internal/model/report"
 )
 
 // Scope is the part of the configuration that an option applies to. Each table defines its own scopes.
@@ -52,6 +53,9 @@ type Row[S, V any] struct {
 	// Check is called after all options are read. It returns a message if the option has no effect or an unexpected
 	// effect in combination with the other options, otherwise "".
 	Check func(*S) string
+	// Report is called after Check. It returns more problems of the value, such as a warning for each of its lines. The
+	// field of a problem is filled in, and so is an empty reason.
+	Report func(*S) []report.Problem
 }
 
 // In converts a row for settings of type S to a row for settings of type T, which contain an S. The function part
@@ -68,6 +72,9 @@ func In[T, S, V any](part func(*T) *S, row *Row[S, V]) Row[T, V] {
 	}
 	if row.Check != nil {
 		in.Check = func(t *T) string { return row.Check(part(t)) }
+	}
+	if row.Report != nil {
+		in.Report = func(t *T) []report.Problem { return row.Report(part(t)) }
 	}
 	return in
 }
