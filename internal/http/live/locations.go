@@ -87,8 +87,8 @@ func (l *locations) find(path string, route *Route, budget *pattern.Budget) (*Ro
 	return prefix, nil
 }
 
-// longest returns the location with the longest prefix of path, or nil if there is none or if route is for a longer
-// prefix. own is true if all locations apply to route.
+// longest returns the location with the longest prefix of path. It returns nil if no location matches, or if route is for
+// a longer prefix. own is true if all locations apply to route.
 func (l *locations) longest(path string, route *Route, own bool) *Route {
 	least := 0
 	if route != nil && route.Regex == nil {

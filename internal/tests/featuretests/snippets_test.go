@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestSnippets checks that an Ingress with a snippet that may reject requests gets 503 on all its paths and an error,
-// and that a harmless snippet has no effect except a warning.
+// TestSnippets checks that an Ingress with a snippet that may reject requests and is not supported gets 503 on all its
+// paths and an error, and that the other directives get a problem for their line at most.
 func TestSnippets(t *testing.T) {
 	ip, port := backend(t, "one")
 	manifests := class + service("one", port, ip) +
@@ -19,16 +19,18 @@ func TestSnippets(t *testing.T) {
 		status      int
 		reasons     []string
 	}{
-		"deny":     {[]string{"configuration-snippet", "deny all;"}, 503, []string{"UnsupportedValue"}},
+		"deny":     {[]string{"configuration-snippet", "deny all;"}, 403, nil},
+		"guard":    {[]string{"configuration-snippet", "auth_request /login;"}, 503, []string{"UnsupportedValue"}},
 		"location": {[]string{"server-snippet", "location /admin {return 403;}"}, 503, []string{"UnsupportedValue"}},
 		"auth": {[]string{"auth-snippet", "proxy_set_header X-Group $http_x_group;"}, 503,
 			[]string{"UnsupportedValue"}},
 		"rules": {[]string{"modsecurity-snippet", "SecRuleEngine On"}, 503, []string{"UnsupportedValue"}},
 		"lua": {[]string{"configuration-snippet", "access_by_lua_block { ngx.exit(403) }"}, 503,
 			[]string{"UnsupportedValue"}},
-		"broken": {[]string{"configuration-snippet", "deny all"}, 503, []string{"UnsupportedValue"}},
-		"harmless": {[]string{"configuration-snippet", "add_header X-A b; proxy_read_timeout 60s;"}, 200,
-			[]string{"InvalidAnnotation"}},
+		"broken":  {[]string{"configuration-snippet", "deny all"}, 503, []string{"UnsupportedValue"}},
+		"headers": {[]string{"configuration-snippet", "add_header X-A b; proxy_read_timeout 60s;"}, 200, nil},
+		"leftout": {[]string{"configuration-snippet", "proxy_cache zone;\nserver_tokens off;"}, 200,
+			[]string{"InvalidAnnotation", "InvalidAnnotation"}},
 		"detects": {[]string{"enable-modsecurity", "true"}, 200, []string{"InvalidAnnotation"}},
 		"crs":     {[]string{"enable-owasp-core-rules", "true"}, 200, []string{"InvalidAnnotation"}},
 		"stream":  {[]string{"stream-snippet", "server { listen 1; }"}, 200, []string{"InvalidAnnotation"}},
@@ -81,7 +83,7 @@ func TestSnippetsOfTheConfigMap(t *testing.T) {
 			[]string{"plain", "waf", "nowaf", "own", "noauth"}},
 		{"server", []string{"server-snippet=if ($bad) { return 403; }"},
 			[]string{"plain", "waf", "nowaf", "own", "noauth"}},
-		{"location", []string{"location-snippet=deny all;"}, []string{"plain", "waf", "nowaf", "own", "noauth"}},
+		{"location", []string{"location-snippet=auth_request /login;"}, []string{"plain", "waf", "nowaf", "own", "noauth"}},
 		{"auth without global-auth-url", []string{"global-auth-snippet=deny all;"}, nil},
 		{"auth", []string{"global-auth-snippet=deny all;", "global-auth-url=http://127.0.0.1:1/"},
 			[]string{"plain", "waf", "nowaf"}},

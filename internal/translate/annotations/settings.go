@@ -142,6 +142,7 @@ func Parse(defaults Settings, all map[string]string) (*Settings, []report.Proble
 	}
 	defaults.Finish()
 	defaults.finishFirewall()
+	defaults.checkLocation()
 	r.Check()
 	return &defaults, r.Problems
 }

@@ -18,6 +18,8 @@ type snippetSettings struct {
 	// Firewall is true if enable-modsecurity is set, and CoreRules is true if enable-owasp-core-rules is set. Blocks is
 	// true if the rules in the ConfigMap reject requests instead of only detecting attacks.
 	Firewall, CoreRules, Blocks bool
+	// Location holds the snippets for locations.
+	Location locationTexts
 	// GlobalAuth is true if global-auth-snippet contains directives that may reject requests.
 	GlobalAuth bool
 	// Stream is the text of stream-snippet.
@@ -53,8 +55,12 @@ const (
 		"[allow-snippet-annotations](configmap.md#allow-snippet-annotations). Without the first, all requests for " +
 		"the Ingress get 503; with only the first, the annotation is ignored with a warning."
 	configuration = "nginx configuration; `false` means no snippet"
-	noSnippet     = "the snippet has no effect, because snippets are not supported yet"
-	ignoring      = "; if the administrator sets the option \"snippets ignore\", requests are served anyway"
+	noSnippet     = "the snippet has no effect, because snippets of this kind are not supported yet"
+	// ignoredSnippet is the warning for a snippet that has no effect because of the option snippets.
+	ignoredSnippet = "the snippet has no effect, because the administrator has set the option \"snippets ignore\""
+	// allClosed describes the effect of an invalid snippet in the ConfigMap.
+	allClosed = "all requests for the Ingresses to which the ConfigMap applies get 503"
+	ignoring  = "; if the administrator sets the option \"snippets ignore\", requests are served anyway"
 )
 
 // snippet returns an annotation whose value is an nginx snippet. The function judge must return an error if the snippet
@@ -86,8 +92,6 @@ func snippet(name, doc string, row snippetRow, judge func(string) error) Annotat
 
 // The annotations for nginx snippets and ModSecurity.
 var (
-	configurationSnippet = snippet("configuration-snippet",
-		"nginx configuration for the paths of the Ingress."+snippetDoc+gateDoc, rowConfiguration, snippets.Harmless)
 	serverSnippet = snippet("server-snippet",
 		"nginx configuration for the hosts of the Ingress."+snippetDoc+" If the snippet might reject requests, only "+
 			"requests for the paths of this Ingress get 503, and not requests for other Ingresses with the same "+
@@ -137,16 +141,15 @@ func checkStreamSnippet(s *Settings) string {
 
 // The ConfigMap keys for nginx snippets. They are not in Table, which lists only annotations.
 var (
-	HTTPSnippet      = ofAll("http-snippet", "all hosts", rowHTTP)
-	ServersSnippet   = ofAll("server-snippet", "each host", rowServers)
-	LocationsSnippet = ofAll("location-snippet", "each path", rowLocations)
+	HTTPSnippet    = ofAll("http-snippet", "all hosts", rowHTTP)
+	ServersSnippet = ofAll("server-snippet", "each host", rowServers)
 )
 
 // ofAll returns a ConfigMap key whose value is an nginx snippet. The parameter where names the part of the nginx
 // configuration to which ingress-nginx adds the snippet. It appears only in the documentation.
 func ofAll(name, where string, row snippetRow) Annotation {
 	of := snippet(name, "nginx configuration for "+where+"."+snippetDoc, row, snippets.Harmless)
-	of.Meanwhile = "all requests for the Ingresses to which the ConfigMap applies get 503"
+	of.Meanwhile = allClosed
 	return of
 }
 

@@ -65,6 +65,9 @@ func (s *Settings) finishSourceRanges() {
 }
 
 func (s *Settings) sourceRanges(string) []ir.Filter {
+	if rules := s.snippetRules(); rules != nil {
+		return []ir.Filter{ir.AccessRules{Rules: rules}}
+	}
 	if s.SourceRanges.Allow == nil && s.SourceRanges.Deny == nil {
 		return nil
 	}

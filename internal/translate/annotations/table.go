@@ -105,8 +105,10 @@ var guardians = []func(s *Settings, path string) []ir.Filter{(*Settings).basicAu
 
 // finishers derive settings from the values of several annotations. Settings.Finish calls them, possibly several times,
 // so calling them again must not change the result.
+//
+// The snippets come first, because they set values of annotations.
 var finishers = []func(*Settings){
-	(*Settings).finishRetries, (*Settings).finishPrefix, (*Settings).finishBalancing, (*Settings).finishClientAuth,
+	(*Settings).finishLocation, (*Settings).finishRetries, (*Settings).finishPrefix, (*Settings).finishBalancing, (*Settings).finishClientAuth,
 	(*Settings).finishBackendTLS, (*Settings).finishAffinity, (*Settings).finishHealthCheck, (*Settings).finishCanary,
 	(*Settings).finishSourceRanges, (*Settings).finishProxyRedirect, (*Settings).finishTracing,
 }
@@ -160,6 +162,11 @@ var phases = []phase{
 	{Name: appRoot.Name, Doc: "redirects requests for `/`; the later steps do not apply to them"},
 	{Name: "CORS", Doc: "responds to OPTIONS requests, and adds headers to all responses from this step on",
 		filters: (*Settings).cors},
+	{
+		Name: "snippets", filters: (*Settings).locationFilters,
+		Doc: "runs `configuration-snippet` and then `location-snippet` of the ConfigMap: `return`, `rewrite` and " +
+			"`if` take effect in this step, and other directives when the request or the response is sent",
+	},
 	{Name: "redirects", Doc: "redirects because of `temporal-redirect`, `permanent-redirect`, or `rewrite-target` " +
 		"with a URL",
 		filters: (*Settings).redirects},

@@ -9,7 +9,7 @@ import (
 
 // patternSize returns the total size of the regular expressions in annotations. An expression that is compiled several
 // times is counted each time. The pattern for the subject of client certificates is compiled for each host, and the
-// header pattern of a canary for each path. The patterns for cookies, redirects and aliases are compiled once.
+// header pattern of a canary for each path. The patterns for cookies, redirects, aliases and snippets are compiled once.
 func (r *reading) patternSize() int {
 	size, paths := 0, 0
 	for _, of := range r.Paths {
@@ -21,7 +21,7 @@ func (r *reading) patternSize() int {
 	if r.Canary != nil && r.Canary.HeaderPattern != "" {
 		size += paths * sizeOf(r.Canary.HeaderPattern)
 	}
-	size += r.aliasSize()
+	size += r.aliasSize() + r.annotations.SnippetSize()
 	f := &r.annotations.Forwarding
 	for _, rewrite := range []ir.ResponseRewrite{f.CookiePath, f.CookieDomain, f.Redirect} {
 		if expression, ok := strings.CutPrefix(rewrite.From, "~"); ok {

@@ -1,0 +1,183 @@
+package annotations
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+	"github.com/k8singress/k8singress/internal/model/option"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/translate/snippets"
+)
+
+// locationTexts holds the snippets for locations and their meaning.
+type locationTexts struct {
+	// Own is the text of the annotation configuration-snippet, and Shared the text of the ConfigMap key
+	// location-snippet. Both are readable.
+	Own, Shared string
+	// Read is the meaning of both texts. It is nil if there are none. Invalid contains findings for the values of
+	// annotations in Read that are invalid or have no effect.
+	Read    *snippets.Result
+	Invalid []snippets.Finding
+}
+
+const locationDoc = " The page [Snippets](snippets.md) lists the directives and their effects. If the snippet contains " +
+	"a directive that may keep clients out and is not supported, or if it cannot be parsed, all requests get 503."
+
+// The rows for the snippets for locations: an annotation, and the key of the ConfigMap.
+var (
+	configurationSnippet = locationSnippet("configuration-snippet",
+		"nginx configuration for the paths of the Ingress."+locationDoc+gateDoc, rowConfiguration, false)
+	LocationsSnippet = func() Annotation {
+		row := locationSnippet("location-snippet",
+			"nginx configuration for each path, behind the snippet of the Ingress."+locationDoc, rowLocations, true)
+		row.Meanwhile = allClosed
+		return row
+	}()
+)
+
+// locationSnippet returns the row for a snippet for locations. shared is true for the text of the ConfigMap.
+func locationSnippet(name, doc string, row snippetRow, shared bool) Annotation {
+	text := func(s *Settings) *string {
+		if shared {
+			return &s.Asked.Snippets.Location.Shared
+		}
+		return &s.Asked.Snippets.Location.Own
+	}
+	return Annotation{
+		Name: name, Doc: doc, Values: configuration, Example: "more_set_headers \"X-Frame-Options: DENY\";",
+		Default: "none", Scope: ScopeLocation, Risk: RiskCritical, Lines: true,
+		Parse: func(s *Settings, value string) error {
+			switch {
+			case value == "false":
+				value = ""
+			case s.IgnoreSnippets:
+				s.Asked.Snippets.WithoutEffect[row] = true
+				return nil
+			}
+			if f := interpretAlone(value, shared).Closed(shared); f != nil {
+				return nginx.Unsupported(f.String() + ignoring)
+			}
+			*text(s) = value
+			return nil
+		},
+		OnError: (*Settings).close, Meanwhile: ingressClosed,
+		Check: func(s *Settings) string {
+			return option.Unless(!s.Asked.Snippets.WithoutEffect[row], ignoredSnippet)
+		},
+		Report: func(s *Settings) []report.Problem { return s.locationProblems(shared) },
+	}
+}
+
+// interpretAlone interprets one of the two snippets for locations.
+func interpretAlone(text string, shared bool) *snippets.Result {
+	if shared {
+		return snippets.Location("", text)
+	}
+	return snippets.Location(text, "")
+}
+
+// finishLocation interprets the snippets for locations, and sets the values of annotations that they contain.
+func (s *Settings) finishLocation() {
+	l := &s.Asked.Snippets.Location
+	if l.Read, l.Invalid = nil, nil; l.Own == "" && l.Shared == "" {
+		return
+	}
+	l.Read = snippets.Location(l.Own, l.Shared)
+	for _, v := range l.Read.Values {
+		if err := Table.Find(v.Annotation).Parse(s, v.Text); err != nil {
+			class := snippets.Unreadable
+			if nginx.IsUsable(err) || errors.As(err, new(nginx.Unsupported)) {
+				class = snippets.LeftOut
+			}
+			l.Invalid = append(l.Invalid, snippets.Finding{Place: v.Place, Class: class, Text: err.Error()})
+		}
+	}
+}
+
+// checkLocation makes all requests get 503 if the snippets of the Ingress and of the ConfigMap cannot be interpreted
+// together. It also finds values of annotations in the snippets that have no effect, such as TLS settings for endpoints
+// that do not use TLS. Do not call it for the settings of the ConfigMap, because every Ingress would inherit the result.
+func (s *Settings) checkLocation() {
+	l := &s.Asked.Snippets.Location
+	if l.Read == nil {
+		return
+	}
+	s.Closed = s.Closed || l.Read.Closed(false) != nil || l.Read.Closed(true) != nil ||
+		slices.ContainsFunc(l.Invalid, func(f snippets.Finding) bool { return f.Class == snippets.Unreadable })
+	for _, v := range l.Read.Values {
+		row := Table.Find(v.Annotation)
+		if row.Check == nil {
+			continue
+		}
+		if message := row.Check(s); message != "" {
+			l.Invalid = append(l.Invalid, snippets.Finding{Place: v.Place, Class: snippets.LeftOut,
+				Text: fmt.Sprintf("as for the annotation %s, %s", v.Annotation, message)})
+		}
+	}
+}
+
+// maxLineProblems is the maximum number of problems that are reported for the lines of one snippet.
+const maxLineProblems = 20
+
+// locationProblems returns the problems of the lines of one of the two snippets.
+func (s *Settings) locationProblems(shared bool) (all []report.Problem) {
+	l := &s.Asked.Snippets.Location
+	if l.Read == nil {
+		return nil
+	}
+	for _, f := range slices.Concat(l.Read.Findings, l.Invalid) {
+		if f.Shared != shared || f.Class == snippets.Works {
+			continue
+		}
+		if len(all) == maxLineProblems {
+			return append(all, report.Problem{Severity: report.Warning, Message: "more lines have problems"})
+		}
+		all = append(all, report.Problem{Severity: severityOf[f.Class], Message: f.String()})
+	}
+	return all
+}
+
+var severityOf = map[snippets.Class]report.Severity{
+	snippets.NoEffect: report.Info, snippets.LeftOut: report.Warning,
+	snippets.Guard: report.Error, snippets.Unreadable: report.Error,
+}
+
+// locationFilters returns the filters that run the snippets for locations.
+func (s *Settings) locationFilters(string) (all []ir.Filter) {
+	read := s.Asked.Snippets.Location.Read
+	if read == nil {
+		return nil
+	}
+	if read.Program != nil {
+		all = append(all, *read.Program)
+	}
+	if read.Substitution != nil {
+		all = append(all, *read.Substitution)
+	}
+	return all
+}
+
+// snippetRules returns the rules of allow and deny in snippets for locations, or nil if there are none. The lists of
+// the annotations come first in nginx, and a list of allowed addresses decides about every address.
+func (s *Settings) snippetRules() []ir.AccessRule {
+	read := s.Asked.Snippets.Location.Read
+	if read == nil || read.Access == nil || s.allowedSources() != nil {
+		return nil
+	}
+	rules := make([]ir.AccessRule, 0, len(s.SourceRanges.Deny)+len(read.Access.Rules))
+	for _, network := range s.SourceRanges.Deny {
+		rules = append(rules, ir.AccessRule{Network: network})
+	}
+	return append(rules, read.Access.Rules...)
+}
+
+// SnippetSize returns the total size of the regular expressions in snippets, see package pattern.
+func (s *Settings) SnippetSize() int {
+	if read := s.Asked.Snippets.Location.Read; read != nil {
+		return read.PatternSize
+	}
+	return 0
+}
