@@ -38,17 +38,17 @@ func (r *reader) condition(args []string) (c ir.Condition, err error) {
 		return c, errors.New("write a condition as ($variable), ($variable = text) or ($variable ~ expression)")
 	}
 	c.Variable = words[0][1:]
-	if err := r.checkVariable(c.Variable); err != nil || len(words) == 1 {
+	if err := r.checkVariable(&c.Variable); err != nil || len(words) == 1 {
 		return c, err
 	}
 	c.Operator, c.Value = ir.Operator(words[1]), words[2]
 	switch c.Operator {
 	case ir.Equal, ir.NotEqual:
-		err = r.checkTemplate(c.Value)
+		err = r.checkTemplate(&c.Value)
 	case ir.Matches, ir.NotMatches:
-		err = r.checkPattern(c.Value, false)
+		err = r.checkPattern(&c.Value, false)
 	case ir.MatchesFold, ir.NotMatchesFold:
-		err = r.checkPattern(c.Value, true)
+		err = r.checkPattern(&c.Value, true)
 	default:
 		err = fmt.Errorf("%s is not one of the operators =, !=, ~, ~*, !~ and !~*", nginx.Quote(words[1]))
 	}

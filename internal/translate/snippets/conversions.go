@@ -92,7 +92,8 @@ func (r *reader) convert(d *Directive, c *conversion) error {
 		return err
 	}
 	for i, annotation := range []string{c.annotation, c.second}[:len(values)] {
-		r.out.Values = append(r.out.Values, Value{Place: r.place(d), Annotation: annotation, Text: values[i]})
+		r.out.Values = append(r.out.Values, Value{Place: r.place(d), Annotation: annotation,
+			Text: lowerVariables(values[i])})
 	}
 	return nil
 }
@@ -119,10 +120,11 @@ func inverted(args []string) ([]string, error) {
 // word returns a function that accepts one of the words.
 func word(words ...string) func([]string) ([]string, error) {
 	return func(args []string) ([]string, error) {
-		if !slices.Contains(words, args[0]) {
+		text := strings.ToLower(args[0])
+		if !slices.Contains(words, text) {
 			return nil, fmt.Errorf("%s is not one of %s", nginx.Quote(args[0]), strings.Join(words, ", "))
 		}
-		return args[:1], nil
+		return []string{text}, nil
 	}
 }
 

@@ -39,7 +39,7 @@ func (r *reader) addHeader(d *Directive) error {
 			return fmt.Errorf("%s is not always", nginx.Quote(d.Args[2]))
 		}
 	}
-	if err := r.checkTemplate(to.Value); err != nil {
+	if err := r.checkTemplate(&to.Value); err != nil {
 		return err
 	}
 	// As in nginx, even a directive without effect ends the inheritance.
@@ -64,7 +64,7 @@ func checkResponseField(name, value string) error {
 // makes the text unreadable, because endpoints may trust the field.
 func (r *reader) setHeader(d *Directive) error {
 	to := ir.Header{Name: d.Args[0], Value: d.Args[1]}
-	if err := r.checkOneLine(to.Value); err != nil {
+	if err := r.checkOneLine(&to.Value); err != nil {
 		return err
 	}
 	if _, err := nginx.Token(to.Name); err != nil {

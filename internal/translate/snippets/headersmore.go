@@ -31,7 +31,7 @@ func (r *reader) more(d *Directive, list *[]ir.MoreHeaders) error {
 		if clears {
 			h.Value, check = "", r.checkCleared
 		}
-		if err := check(h, input); errors.As(err, &unapplied) {
+		if err := check(&h, input); errors.As(err, &unapplied) {
 			continue
 		} else if err != nil {
 			return err
@@ -56,8 +56,8 @@ func (r *reader) more(d *Directive, list *[]ir.MoreHeaders) error {
 
 // checkSet checks a field that a directive of headers-more sets. input is true for fields of requests: if such a value
 // has several lines, the text is unreadable, because endpoints may trust the field.
-func (r *reader) checkSet(h ir.Header, input bool) error {
-	if err := r.checkTemplate(h.Value); err != nil {
+func (r *reader) checkSet(h *ir.Header, input bool) error {
+	if err := r.checkTemplate(&h.Value); err != nil {
 		return err
 	}
 	if input && strings.ContainsFunc(h.Value, isControl) {
@@ -67,7 +67,7 @@ func (r *reader) checkSet(h ir.Header, input bool) error {
 }
 
 // checkCleared checks a field that a directive of headers-more removes.
-func (r *reader) checkCleared(h ir.Header, _ bool) error {
+func (r *reader) checkCleared(h *ir.Header, _ bool) error {
 	name := strings.TrimSuffix(h.Name, "*")
 	if name == "" {
 		return errors.New("the name of a header is missing before the asterisk")

@@ -90,7 +90,7 @@ func (r *reader) authVariable(d *Directive) error {
 	if err != nil {
 		return err
 	}
-	if err := r.checkTemplate(d.Args[1]); err != nil {
+	if err := r.checkTemplate(&d.Args[1]); err != nil {
 		return err
 	}
 	own := &r.scope.own
@@ -106,8 +106,8 @@ func (r *reader) subFilter(d *Directive) error {
 	case len(to.Pairs) == substitute.MaxTexts:
 		return fmt.Errorf("there are more than %d texts to replace", substitute.MaxTexts)
 	}
-	for _, text := range d.Args {
-		if err := r.checkTemplate(text); err != nil {
+	for i := range d.Args {
+		if err := r.checkTemplate(&d.Args[i]); err != nil {
 			return err
 		}
 	}

@@ -67,6 +67,10 @@ func TestSteps(t *testing.T) {
 			`{"pattern":"^","target":"/maintenance?","flag":"last"}}]}`,
 		"rewrite ^/x https://x.example permanent;": `{"steps":[{"rewrite":` +
 			`{"pattern":"^/x","target":"https://x.example","flag":"permanent"}}]}`,
+		"set $A $HTTP_Host; if ($A ~ (?<B>C$HTTP_HOST)) { return 204 \"$1A $b ${B}\"; }": `{"steps":[{"set":` +
+			`{"name":"a","value":"$http_host"}},{"if":{"variable":"a","operator":"~",` +
+			`"value":"(?\u003cb\u003eC$HTTP_HOST)","steps":[{"return":{"status":204,"text":"$1A $b ${b}",` +
+			`"has_text":true}}]}}]}`,
 		"break;":                      `{"steps":[{"break":true}]}`,
 		"set $a \"x${host}-$arg_b\";": `{"steps":[{"set":{"name":"a","value":"x${host}-$arg_b"}}]}`,
 		"set $args a=b;":              `{"steps":[{"set":{"name":"args","value":"a=b"}}]}`,
@@ -160,6 +164,7 @@ func TestOtherEffects(t *testing.T) {
 			"sub_filter_last_modified on;": `{"pairs":[{"from":"a","to":"b"},{"from":"c","to":""}],"repeat":true,` +
 			`"types":["text/css","*"],"keep_last_modified":true}`,
 		"sub_filter_once off;":                "",
+		"satisfy ANY;":                        "satisfy: any",
 		"satisfy any;":                        "satisfy: any",
 		"client_max_body_size 64m;":           "proxy-body-size: 64m",
 		"proxy_read_timeout 1h;":              "proxy-read-timeout: 3600",
@@ -287,7 +292,8 @@ func TestFindings(t *testing.T) {
 		"rewrite ^ /$nothing;":                   "unreadable: $nothing",
 		"rewrite ^ \"/a\\nb\";":                  "unreadable: one line",
 		"return 99;":                             "unreadable: status code",
-		"return 600;":                            "unreadable: status code",
+		"if ($1 = a) { break; }":                 "unreadable: cannot be compared",
+		"return 1000;":                           "unreadable: status code",
 		"return /path;":                          "unreadable: status code",
 		"return 302 \"/a\\r\\nSet-Cookie: b\";":  "unreadable: one line",
 		"return 200 $;":                          "unreadable: variable",

@@ -24,7 +24,7 @@ func (r *reader) set(d *Directive) error {
 	if err != nil {
 		return err
 	}
-	if err := r.checkTemplate(d.Args[1]); err != nil {
+	if err := r.checkTemplate(&d.Args[1]); err != nil {
 		return err
 	}
 	return r.step(ir.Step{Set: &ir.SetVariable{Name: name, Value: d.Args[1]}})
@@ -49,18 +49,18 @@ func (r *reader) rewrite(d *Directive) error {
 	if to.Target == "" {
 		return errors.New("the new path is empty: write /")
 	}
-	if err := r.checkPattern(to.Pattern, false); err != nil {
+	if err := r.checkPattern(&to.Pattern, false); err != nil {
 		return err
 	}
-	if err := r.checkOneLine(to.Target); err != nil {
+	if err := r.checkOneLine(&to.Target); err != nil {
 		return err
 	}
 	return r.step(ir.Step{Rewrite: to})
 }
 
-// The status codes of return. nginx allows codes below 100 and from 600, too, but clients do not understand them.
+// The status codes of return. nginx allows lower codes, too, but clients do not understand them.
 const (
-	minStatus, maxStatus = 200, 599
+	minStatus, maxStatus = 200, 999
 	found                = 302
 )
 
@@ -82,7 +82,7 @@ func (r *reader) returnResponse(d *Directive) error {
 	if redirects(to.Status) {
 		check = r.checkOneLine
 	}
-	if err := check(to.Text); err != nil {
+	if err := check(&to.Text); err != nil {
 		return err
 	}
 	return r.step(ir.Step{Return: to})

@@ -3,6 +3,7 @@ package snippets
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"regexp/syntax"
 	"slices"
 	"strings"
@@ -12,8 +13,10 @@ import (
 	"github.com/k8singress/k8singress/internal/model/pattern"
 )
 
-// checkPattern checks a regular expression. The total size of all expressions of a result is limited.
-func (r *reader) checkPattern(text string, fold bool) error {
+// checkPattern checks a regular expression, and writes the names of its groups in lower case. The total size of all
+// expressions of a result is limited.
+func (r *reader) checkPattern(expression *string, fold bool) error {
+	text := *expression
 	size := pattern.Size
 	if fold {
 		size = pattern.FoldSize
@@ -27,9 +30,10 @@ func (r *reader) checkPattern(text string, fold bool) error {
 			"%d instructions", pattern.MaxHostSize)
 	}
 	for _, name := range groupsOf(text) {
-		if err := checkSettable(name); err != nil {
+		if err := checkSettable(strings.ToLower(name)); err != nil {
 			return err
 		}
+		*expression = strings.ReplaceAll(*expression, "<"+name+">", "<"+strings.ToLower(name)+">")
 	}
 	return nil
 }
@@ -55,7 +59,7 @@ func (r *reader) define(directives []Directive) {
 		switch {
 		case len(d.Args) == 0:
 		case d.Name == "set", d.Name == "auth_request_set":
-			r.defined[strings.TrimPrefix(d.Args[0], "$")] = true
+			r.defined[strings.ToLower(strings.TrimPrefix(d.Args[0], "$"))] = true
 		case d.Name == "rewrite":
 			r.defineGroups(d.Args[0])
 		case d.Name == "if":
@@ -69,19 +73,28 @@ func (r *reader) define(directives []Directive) {
 
 func (r *reader) defineGroups(expression string) {
 	for _, name := range groupsOf(expression) {
-		r.defined[name] = true
+		r.defined[strings.ToLower(name)] = true
 	}
 }
 
-// checkTemplate checks the variables of a template.
-func (r *reader) checkTemplate(text string) error {
-	_, err := nginx.ParseTemplate(text, r.knows)
+// withVariable matches a variable in a template, except the groups $1 to $9.
+var withVariable = regexp.MustCompile(`\$(\{[0-9A-Za-z_]+\}|[A-Za-z_][0-9A-Za-z_]*)`)
+
+// lowerVariables writes the names of variables in lower case, because nginx ignores their case.
+func lowerVariables(text string) string {
+	return withVariable.ReplaceAllStringFunc(text, strings.ToLower)
+}
+
+// checkTemplate checks the variables of a template, and writes their names in lower case.
+func (r *reader) checkTemplate(text *string) error {
+	*text = lowerVariables(*text)
+	_, err := nginx.ParseTemplate(*text, r.knows)
 	return err
 }
 
-// checkOneLine checks a template whose value becomes a part of a header.
-func (r *reader) checkOneLine(text string) error {
-	if strings.ContainsFunc(text, isControl) {
+// checkOneLine is like checkTemplate, for a template whose value becomes a part of a header.
+func (r *reader) checkOneLine(text *string) error {
+	if strings.ContainsFunc(*text, isControl) {
 		return errControl
 	}
 	return r.checkTemplate(text)
@@ -91,10 +104,15 @@ var errControl = errors.New("the value contains a line break or another control 
 
 func isControl(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }
 
-// checkVariable checks the name of a variable.
-func (r *reader) checkVariable(name string) error {
-	if !r.knows(name) {
-		return fmt.Errorf("there is no variable $%s here", name)
+// checkVariable checks the name of the variable in a condition, and writes it in lower case. As in nginx, it cannot be
+// a group such as $1.
+func (r *reader) checkVariable(name *string) error {
+	*name = strings.ToLower(*name)
+	if len(*name) == 1 && '1' <= (*name)[0] && (*name)[0] <= '9' {
+		return fmt.Errorf("$%s cannot be compared: set a variable to it, and compare that", *name)
+	}
+	if !r.knows(*name) {
+		return fmt.Errorf("there is no variable $%s here", *name)
 	}
 	return nil
 }
@@ -111,7 +129,7 @@ var routing = []string{
 
 // variableName returns the name of the variable that set or auth_request_set sets.
 func variableName(arg string) (string, error) {
-	name, ok := strings.CutPrefix(arg, "$")
+	name, ok := strings.CutPrefix(strings.ToLower(arg), "$")
 	if !ok {
 		return "", fmt.Errorf("%s is not a variable: write $%s", nginx.Quote(arg), arg)
 	}
