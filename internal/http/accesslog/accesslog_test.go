@@ -96,6 +96,22 @@ func TestLogVariables(t *testing.T) {
 	}
 }
 
+// TestVariablesOfPrograms checks that a variable that a program has set is logged, and that a program cannot replace a
+// variable of nginx or end a field.
+func TestVariablesOfPrograms(t *testing.T) {
+	x := answered("/")
+	f := newFormat(`$user "$status" $host`, ir.EscapeDefault, valueOf)
+	if got := lineOf(f, x); got != "- \"200\" a.example\n" {
+		t.Errorf("without a program the line is %s", got)
+	}
+	x.SetVariable("user", "alice\" 404\n")
+	x.SetVariable("status", "404")
+	x.SetVariable("host", "evil.example")
+	if got := lineOf(f, x); got != `alice\x22 404\x0A "200" a.example`+"\n" {
+		t.Errorf("the line is %s", got)
+	}
+}
+
 // TestStreamVariables checks the same as TestLogVariables for TCP and UDP ports. Unknown values are logged as "-".
 func TestStreamVariables(t *testing.T) {
 	text := "$" + strings.Join(StreamVariables(), " $")
@@ -149,6 +165,9 @@ func TestFile(t *testing.T) {
 	l.Record(answered("/nobody"), time.Now(), false)
 	x := answered("/off")
 	x.Route.Unlogged = true
+	l.Record(x, time.Now(), true)
+	x = answered("/off-by-a-program")
+	x.Unlogged = true
 	l.Record(x, time.Now(), true)
 	const want = "GET /a HTTP/1.1\nGET /b HTTP/1.1\n"
 	fixture.Eventually(t, "two lines", func() error { return has(path, regexp.QuoteMeta(want)) })
