@@ -123,7 +123,9 @@ type front struct {
 	backend  *balancer.Backend
 	secured  *proxy.Secured
 	global   ir.Global
-	errs     chan error
+	// directives are the directives of a program, or nil.
+	directives *exchange.Directives
+	errs       chan error
 }
 
 func inFront(t testing.TB, s *proxy.Settings, b *balancer.Backend) *front {
@@ -150,6 +152,9 @@ func (f *front) answer(r *message.Request, w message.Writer, says bool) {
 	x := &exchange.Exchange{
 		Request: r, Route: &exchange.Route{Path: "/", Origin: "Ingress/shop/web"}, Backend: f.backend,
 		Clients: realip.New(ir.Clients{}), Global: &f.global, Writer: w,
+	}
+	if f.directives != nil {
+		x.UseDirectives(f.directives)
 	}
 	err := f.pool.Forward(x, f.settings, f.secured)
 	x.Conclude(err)
