@@ -152,7 +152,9 @@ func (s *Settings) locationFilters(string) (all []ir.Filter) {
 		return nil
 	}
 	if read.Program != nil {
-		all = append(all, *read.Program)
+		program := *read.Program
+		program.RelativeRedirects = s.RelativeRedirects
+		all = append(all, program)
 	}
 	if read.Substitution != nil {
 		all = append(all, *read.Substitution)

@@ -21,7 +21,7 @@ type Settings struct {
 	// UseRegex is true if the paths are regular expressions.
 	UseRegex bool
 	// AppRoot is the target of the redirect for "/". It is empty if there is no redirect. RelativeRedirects is true if
-	// the Location header of this redirect omits the scheme and host.
+	// the Location header of this redirect, and of redirects of snippets to a path, omits the scheme and host.
 	AppRoot           string
 	RelativeRedirects bool
 	// Aliases are additional names of the hosts. FromToWWW is true if requests are redirected between the host with the
