@@ -119,11 +119,11 @@ type Config struct {
 	// would serve hosts that belong to other namespaces. Default: Ingresses without a host serve all hosts that are not
 	// in another Ingress.
 	DisableCatchAll bool `json:"disable_catch_all,omitempty"`
-	// Snippets controls Ingresses with snippets that may reject requests, or that the keys annotations-risk-level and
-	// allow-snippet-annotations of the ConfigMap do not allow. With `ignore`, these Ingresses are served without the
-	// snippets, and get a warning. Snippets of nginx configuration are never executed, so with `ignore`, requests are
-	// served even if the snippet would reject them in ingress-nginx. The option also applies to the snippets in the
-	// ConfigMap, and to ModSecurity. Default: requests for Ingresses with such snippets get 503.
+	// Snippets controls snippets of nginx configuration. With `ignore`, all Ingresses are served without their snippets
+	// and without the snippets of the ConfigMap, and get a warning, even if a snippet would reject requests. The keys
+	// annotations-risk-level and allow-snippet-annotations then do not apply to snippets. The option also applies to
+	// ModSecurity. Default: [snippets](snippets.md) are interpreted, and an Ingress with a snippet that may reject
+	// requests and is not supported gets 503.
 	Snippets string `json:"snippets,omitempty"`
 
 	// HTTP lists the addresses on which the HTTP servers listen. Default: :80.
