@@ -23,8 +23,8 @@ var (
 	}
 	relativeRedirects = Annotation{
 		Name: "relative-redirects",
-		Doc: "Omits the scheme and the host from the Location header of app-root redirects, and of redirects of snippets " +
-			"to a path. The Location header of a redirect to another scheme or host always contains both.",
+		Doc: "Omits the scheme and the host from the Location header of app-root redirects, and of redirects of " +
+			"snippets to a path. The Location header of a redirect to another scheme or host always contains both.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.RelativeRedirects }, nginx.Bool),
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/annotations"
 )
 
-// TestRelativeRedirectsOfSnippets checks that the annotation and nginx's directive have the same effect on the redirects
-// of a snippet.
+// TestRelativeRedirectsOfSnippets checks that the annotation and nginx's directive have the same effect on the
+// redirects of a snippet.
 func TestRelativeRedirectsOfSnippets(t *testing.T) {
 	const snippet, relative = annotations.Prefix + "configuration-snippet", annotations.Prefix + "relative-redirects"
 	for name, c := range map[string]struct {
