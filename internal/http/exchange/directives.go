@@ -13,7 +13,7 @@ import (
 )
 
 // Directives are compiled ir.Directives: changes that a program makes to the header fields of requests and responses.
-// They are immutable. The exception is ir.Directives.DefaultType, which is part of the responses of the program.
+// They do not contain DefaultType, which only concerns the responses of the program itself. They are immutable.
 type Directives struct {
 	// endpoint are the header fields to set on requests to endpoints, without Host. host is the template for Host, or
 	// nil if the Host header is not changed.
@@ -58,14 +58,18 @@ func NewDirectives(of *ir.Directives) (d *Directives, err error) {
 }
 
 // fieldNamed returns a header field without a value. It returns an error if a program cannot set or remove the field,
-// because the name is not valid, or because the field describes the connection or the length of the body.
+// because the name is not valid, or because isReserved returns true for its kind.
 func fieldNamed(name string) (message.Field, error) {
 	field := message.NewField(name, "")
-	if !httpguts.ValidHeaderFieldName(name) || field.Kind.Hop() {
+	if !httpguts.ValidHeaderFieldName(name) || isReserved(field.Kind) {
 		return field, fmt.Errorf("a program cannot change the header field %q", name)
 	}
 	return field, nil
 }
+
+// isReserved reports whether programs cannot change fields of this kind: fields that describe the connection or the
+// length of the body, and CDN-Loop, which is needed to detect requests that loop through this controller.
+func isReserved(k message.Kind) bool { return k.Hop() || k == message.CDNLoop }
 
 func (d *Directives) template(text string) (*nginx.Template, error) {
 	t, err := nginx.ParseTemplate(text, nil)
@@ -116,7 +120,7 @@ func (d *Directives) passes(hidden *message.Field) bool {
 }
 
 func (d *Directives) setInput(of *ir.Directives) (err error) {
-	d.input, err = d.moreHeaders(of.InputHeaders, true)
+	d.input, err = d.moreHeaders(of.InputHeaders)
 	return err
 }
 
@@ -135,7 +139,7 @@ func (d *Directives) setResponse(of *ir.Directives) (err error) {
 	if of.Expires != nil && !slices.Contains([]string{"", expiresOff, expiresEpoch, expiresMax}, of.Expires.Mode) {
 		return fmt.Errorf("expires: unknown mode %q", of.Expires.Mode)
 	}
-	d.more, err = d.moreHeaders(of.MoreHeaders, false)
+	d.more, err = d.moreHeaders(of.MoreHeaders)
 	return err
 }
 

@@ -180,7 +180,7 @@ func TestDirectivesOfErrorPages(t *testing.T) {
 // TestInvalidDirectives checks that names which would change the connection are rejected.
 func TestInvalidDirectives(t *testing.T) {
 	for _, name := range []string{"", "a b", "a:", "a\r\nb", "Connection", "Content-Length", "transfer-encoding",
-		"TE"} {
+		"TE", "CDN-Loop"} {
 		for _, of := range []ir.Directives{
 			{EndpointHeaders: []ir.Header{{Name: name}}}, {AddHeaders: []ir.AddedHeader{{Name: name}}},
 			{InputHeaders: []ir.MoreHeaders{{Set: []ir.Header{{Name: name}}}}},

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/net/http/httpguts"
-
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
@@ -26,19 +24,17 @@ type moreHeaders struct {
 	types []string
 }
 
-// moreHeaders compiles changes to header fields. ofRequest is true for changes to requests, which may change Host.
-func (d *Directives) moreHeaders(all []ir.MoreHeaders, ofRequest bool) (compiled []moreHeaders, err error) {
+// moreHeaders compiles changes to header fields.
+func (d *Directives) moreHeaders(all []ir.MoreHeaders) (compiled []moreHeaders, err error) {
 	for _, of := range all {
 		m := moreHeaders{ifPresent: of.IfPresent, statuses: of.Statuses}
 		for _, name := range of.Types {
 			m.types = append(m.types, strings.ToLower(name))
 		}
 		for _, header := range of.Set {
-			set := templated{field: message.NewField(header.Name, "")}
-			if !ofRequest || set.field.Kind != message.Host {
-				if set.field, err = fieldNamed(header.Name); err != nil {
-					return nil, err
-				}
+			var set templated
+			if set.field, err = fieldNamed(header.Name); err != nil {
+				return nil, err
 			}
 			if set.value, err = d.template(header.Value); err != nil {
 				return nil, err
@@ -72,12 +68,7 @@ func (m *moreHeaders) appliesTo(response *message.Response) bool {
 // apply makes the changes to the header fields of a request or a response.
 func (m *moreHeaders) apply(fields *message.Fields, x *Exchange) {
 	for i := range m.set {
-		switch to := &m.set[i]; {
-		case to.field.Kind == message.Host:
-			if host := to.value.Expand(x.Variable); host != "" && httpguts.ValidHostHeader(host) {
-				x.Host = host
-			}
-		case !m.ifPresent || fields.Contains(to.field.Kind, to.field.Name):
+		if to := &m.set[i]; !m.ifPresent || fields.Contains(to.field.Kind, to.field.Name) {
 			to.setIn(fields, x.Variable)
 		}
 	}
@@ -86,7 +77,7 @@ func (m *moreHeaders) apply(fields *message.Fields, x *Exchange) {
 	}
 	for _, prefix := range m.prefixes {
 		*fields = slices.DeleteFunc(*fields, func(f message.Field) bool {
-			return !f.Kind.Hop() && len(f.Name) >= len(prefix) && strings.EqualFold(f.Name[:len(prefix)], prefix)
+			return !isReserved(f.Kind) && len(f.Name) >= len(prefix) && strings.EqualFold(f.Name[:len(prefix)], prefix)
 		})
 	}
 }

@@ -25,6 +25,8 @@ func checkField(name string) error {
 	switch kind := message.KindOf(name); {
 	case kind == message.Upgrade, kind == message.Connection:
 		return noEffect("the controller sets " + kind.Name() + " itself, and WebSockets work")
+	case kind == message.CDNLoop:
+		return leftOut("the controller detects loops by the field " + kind.Name())
 	case kind.Hop():
 		return leftOut("the field " + kind.Name() + " is different for each connection, and the controller sets it")
 	}

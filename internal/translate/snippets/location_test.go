@@ -227,6 +227,8 @@ func TestFindings(t *testing.T) {
 		"add_header A \"b\nc\";":                   "left out: one line",
 		"more_set_headers 'Transfer-Encoding: x';": "left out: Transfer-Encoding",
 		"proxy_set_header TE x;":                   "left out: TE",
+		"proxy_set_header CDN-Loop '';":            "left out: CDN-Loop",
+		"more_clear_input_headers cdn-loop;":       "left out: CDN-Loop",
 		"more_set_input_headers 'Host: x';":        "left out: Host",
 		"expires $a; set $a 1d;":                   "left out: variable",
 		"expires @12h;":                            "left out: times of day",
