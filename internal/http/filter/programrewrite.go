@@ -3,7 +3,6 @@ package filter
 import (
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -70,7 +69,7 @@ func (w *programRewrite) apply(r *programRun) (ended bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	query, err := r.expand(w.query, escaping(x, url.QueryEscape))
+	query, err := r.expand(w.query, escaping(x, nginx.EscapeArgument))
 	if err != nil {
 		return false, err
 	}
@@ -101,7 +100,7 @@ func (w *programRewrite) location(r *programRun) (string, error) {
 	}
 	separator := "?"
 	if w.hasQuery {
-		query, err := r.expand(w.query, escaping(x, url.QueryEscape))
+		query, err := r.expand(w.query, escaping(x, nginx.EscapeArgument))
 		if err != nil {
 			return "", err
 		}

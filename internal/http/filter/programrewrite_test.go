@@ -41,7 +41,7 @@ var programRewriteCases = []filterCase{
 		rewritten("/a?q=1", "/b?q=1"), gets("GET http://shop.example/b", "403"),
 	}},
 	{name: "the query", settings: rewrites("^/a/(.*)", "/b?a=$1", "break"), requests: []requestCase{
-		rewritten("/a/1?q", "/b?a=1&q"), rewritten("/a/x%26y%20%3F", "/b?a=x%26y+%3F"), rewritten("/a/", "/b?a="),
+		rewritten("/a/1?q", "/b?a=1&q"), rewritten("/a/x%26y%20/%3F", "/b?a=x%26y%20/%3F"), rewritten("/a/", "/b?a="),
 	}},
 	{name: "without the query", settings: rewrites("^/a", "/b?", "break"), requests: []requestCase{
 		rewritten("/a?q=1", "/b"), rewritten("/a?", "/b"),
@@ -69,7 +69,7 @@ var programRewriteCases = []filterCase{
 	}},
 	{name: "permanent", settings: rewrites("(?s)^/a/(.*)", "/b/$1?a=$1", "permanent"), requests: []requestCase{
 		gets("GET https://shop.example:8443/a/x%20%3F%0A%25?q=1",
-			"301 | Location: https://shop.example:8443/b/x%20%3F%0A%25?a=x+%3F%0A%25&q=1"),
+			"301 | Location: https://shop.example:8443/b/x%20%3F%0A%25?a=x%20%3F%0A%25&q=1"),
 	}},
 	{name: "a URL", settings: rewrites("^/(.*)", "https://other.example/$1", ""), requests: []requestCase{
 		redirects("/a?q=1", "https://other.example/a?q=1"),

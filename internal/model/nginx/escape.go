@@ -18,6 +18,14 @@ func EscapeGraphic(text string) string {
 	return escape(text, func(c byte) bool { return '!' <= c && c <= '~' && strings.IndexByte("\"#<>\\^`{|}", c) < 0 })
 }
 
+// EscapeArgument percent-encodes the characters that would end a query argument or change its value, and those that
+// EscapeGraphic encodes. nginx does the same with the capture groups in the query of a rewrite.
+func EscapeArgument(text string) string {
+	return escape(text, func(c byte) bool {
+		return '!' <= c && c <= '~' && strings.IndexByte("\"#<>\\^`{|}%&+;?", c) < 0
+	})
+}
+
 // EscapeControls percent-encodes the characters that are not allowed in a header value.
 func EscapeControls(text string) string {
 	return escape(text, func(c byte) bool { return c >= ' ' && c != 0x7f || c == '\t' })
