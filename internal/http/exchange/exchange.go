@@ -85,6 +85,8 @@ type Exchange struct {
 	// RewriteEnded is true if a program has ended the steps of nginx's rewrite module for this route, with "break".
 	// Later filters then do not redirect the request to another URL, and do not rewrite its path.
 	RewriteEnded bool
+	// ServerProgram is the filter that has run the steps of the host for this request, or nil. They run only once.
+	ServerProgram any
 	// Unlogged is true if a program has removed the request from the access log.
 	Unlogged bool
 	// Retained is true if a Caddy handler or other code may keep a reference to the exchange after the request. The

@@ -32,6 +32,7 @@ func (x *Exchange) Reroute(at Arrival) {
 		Clients: x.Clients, Global: x.Global, Headers: x.Headers,
 		ByServer: x.ByServer, ForAllResponses: at.changes, CloseConn: x.CloseConn,
 		Span: x.Span, Retained: x.Retained, Reroutes: x.Reroutes + 1,
-		client: x.client, hasClient: x.hasClient, id: x.id, hasID: x.hasID, scripted: x.scripted,
+		ServerProgram: x.ServerProgram,
+		client:        x.client, hasClient: x.hasClient, id: x.id, hasID: x.hasID, scripted: x.scripted,
 	}
 }

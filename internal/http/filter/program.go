@@ -19,6 +19,8 @@ type program struct {
 	paths *pathGuard
 	// relative is true if a redirect to a path stays without scheme and host.
 	relative bool
+	// server is true for the program of a host, whose steps run before the route for the request is final.
+	server bool
 	// usesGroups is true if a template contains one of the variables $1 to $9. usesNames is true if the program uses
 	// variables that may be named groups of the route's regular expression.
 	usesGroups, usesNames bool
@@ -53,7 +55,7 @@ type branch struct {
 }
 
 func newProgram(of ir.Program) (Filter, error) {
-	p := &program{relative: of.RelativeRedirects}
+	p := &program{relative: of.RelativeRedirects, server: of.Server}
 	var err error
 	if p.level, err = newLevel(&of.Directives); err != nil {
 		return nil, err
@@ -148,7 +150,7 @@ func (p *program) newBranch(of *ir.If) (*branch, error) {
 func (p *program) Apply(x *exchange.Exchange) (bool, error) {
 	r := programRun{program: p, x: x, level: p.level, left: maxExpanded, budget: pattern.NewBudget()}
 	var err error
-	if !x.RewriteEnded {
+	if p.runsSteps(x) {
 		if err = p.paths.check(x); err == nil {
 			r.useGroupsOfRoute()
 			_, err = r.run(p.steps)
@@ -172,10 +174,21 @@ func (p *program) Apply(x *exchange.Exchange) (bool, error) {
 	return false, nil
 }
 
+// runsSteps reports whether the steps must run for a request. As in nginx, those of a host run once for each request,
+// even if another route is searched for the request.
+func (p *program) runsSteps(x *exchange.Exchange) bool {
+	if !p.server {
+		return !x.RewriteEnded
+	}
+	ran := x.ServerProgram == p
+	x.ServerProgram = p
+	return !ran
+}
+
 // useGroupsOfRoute makes the capture groups of the route's regular expression available.
 func (r *programRun) useGroupsOfRoute() {
 	route := r.x.Route
-	if route.Regex == nil || !r.program.usesGroups && !r.program.usesNames {
+	if route.Regex == nil || r.program.server || !r.program.usesGroups && !r.program.usesNames {
 		return
 	}
 	path := message.CleanPath(r.x.Path)

@@ -36,6 +36,10 @@ var programRewriteCases = []filterCase{
 	}},
 	{name: "no flag, then break", settings: steps(`{"rewrite": {"pattern": "^/a", "target": "/b"}}, {"break": true}`),
 		requests: []requestCase{rewritten("/a", "/b")}},
+	{name: "break in the program of a host", settings: `{"server": true, "steps": [{"rewrite": {"pattern": "^/a",
+		"target": "/b"}}, {"break": true}, {"return": {"status": 403}}]}`, requests: []requestCase{
+		reroutes("/a", "/b"), passes("GET http://shop.example/c"),
+	}},
 	{name: "break", settings: steps(`{"rewrite": {"pattern": "^/a", "target": "/b", "flag": "break"}},
 		{"return": {"status": 403}}`), requests: []requestCase{
 		rewritten("/a?q=1", "/b?q=1"), gets("GET http://shop.example/b", "403"),

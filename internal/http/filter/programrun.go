@@ -81,8 +81,12 @@ func (r *programRun) run(steps []step) (ended bool, err error) {
 }
 
 // endRewrite ends the steps as nginx's directive break does: the route stays the same, and the rest of the
-// configuration does not redirect or rewrite the request.
-func (r *programRun) endRewrite() { r.x.RewriteEnded, r.rerouted = true, false }
+// configuration does not redirect or rewrite the request. In the program of a host, it only ends the steps.
+func (r *programRun) endRewrite() {
+	if !r.program.server {
+		r.x.RewriteEnded, r.rerouted = true, false
+	}
+}
 
 func (r *programRun) runBranch(b *branch) (ended bool, err error) {
 	holds, err := b.holds(r)

@@ -14,6 +14,9 @@ type Program struct {
 	Steps []Step `json:"steps,omitempty"`
 	// Directives apply to requests, unless the last If of Steps that was true has Directives.
 	Directives
+	// Server is true for the configuration of a server. Its steps run once for each request, before a route for the new
+	// path is searched, and Break only ends these steps.
+	Server bool `json:"server,omitempty"`
 	// RelativeRedirects keeps redirects to a path relative. Otherwise they get the scheme and the host of the request.
 	RelativeRedirects bool `json:"relative_redirects,omitempty"`
 }

@@ -9,7 +9,7 @@ import (
 // TestCache checks that results are kept, that the number of kept bytes is bounded, and that a text that is used again
 // and again stays.
 func TestCache(t *testing.T) {
-	c, calls := &cache{recent: map[texts]*Result{}}, map[string]int{}
+	c, calls := newCache[Result](), map[string]int{}
 	of := func(own string) {
 		c.of(texts{own: own}, func(key texts) *Result {
 			calls[key.own]++

@@ -19,7 +19,7 @@ func (r *reader) ifBlock(d *Directive) error {
 	if err := r.step(ir.Step{If: step}); err != nil {
 		return err
 	}
-	block := &scope{context: inIf}
+	block := &scope{context: "if in " + r.scope.context}
 	r.conditions = append(r.conditions, condition{step, block})
 	r.level(d.Block, block)
 	step.Steps = block.steps

@@ -76,7 +76,7 @@ var ofEndpoints = map[string]conversion{
 
 // convert interprets a directive that has the effect of an annotation.
 func (r *reader) convert(d *Directive, c *conversion) error {
-	if r.scope.context != inLocation {
+	if r.scope.context == inIf {
 		return leftOut("write it outside of if")
 	}
 	if !c.several {
@@ -95,7 +95,17 @@ func (r *reader) convert(d *Directive, c *conversion) error {
 		r.out.Values = append(r.out.Values, Value{Place: r.place(d), Annotation: annotation,
 			Text: lowerVariables(values[i])})
 	}
-	return nil
+	return r.onlyInLocations()
+}
+
+// onlyInLocations returns a problem for a directive that ingress-nginx's configuration contains for each path of an
+// Ingress, so that it has no effect on them if it is written for a server.
+func (r *reader) onlyInLocations() error {
+	if r.scope.context != inServer {
+		return nil
+	}
+	return noEffect("as in ingress-nginx, only the locations in this text inherit it, because each path of an Ingress " +
+		"has its own value")
 }
 
 // unchanged returns the first argument, and list returns all arguments in one value.

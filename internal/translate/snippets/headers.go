@@ -82,7 +82,10 @@ func (r *reader) setHeader(d *Directive) error {
 	} else {
 		r.scope.own.EndpointHeaders = append(r.scope.own.EndpointHeaders, to)
 	}
-	return r.countHeaders(1)
+	if err := r.countHeaders(1); err != nil {
+		return err
+	}
+	return r.onlyInLocations()
 }
 
 // hide interprets proxy_hide_header, and pass interprets proxy_pass_header.

@@ -18,7 +18,7 @@ type interpreter struct {
 	once bool
 }
 
-// interpreters maps directives of class Works to their interpreters, except if, whose block contains other directives.
+// interpreters maps directives of class Works to their interpreters, except if and location, whose blocks contain other directives.
 // The table of conversions has the directives that have the effect of an annotation.
 var interpreters = map[string]interpreter{
 	"set":     {read: (*reader).set},
@@ -51,7 +51,11 @@ var interpreters = map[string]interpreter{
 	"sub_filter_types":         {read: (*reader).subFilterTypes},
 	"sub_filter_last_modified": {read: (*reader).subFilterLastModified, once: true},
 	"default_type":             {read: (*reader).defaultType, once: true},
-	"access_log":               {read: (*reader).accessLog},
+
+	"internal":   {read: (*reader).internal},
+	"proxy_pass": {read: (*reader).proxyPass, once: true},
+
+	"access_log": {read: (*reader).accessLog},
 }
 
 // interpreted returns the names of all directives of class Works.

@@ -28,11 +28,20 @@ type reader struct {
 	conditions []condition
 	// substitution becomes Result.Substitution if it has pairs.
 	substitution ir.Substitution
+	// server collects the locations of a text for servers. It is nil for other texts.
+	server *serverReader
+	// location is the location whose content is read. It is nil outside of the locations of a text for servers.
+	location *ServerLocation
+	*common
+}
+
+// common is the state that the readers of all levels of a text share.
+type common struct {
 	// defined contains the names of the variables that the texts define.
 	defined map[string]bool
-	// steps and headers count the elements of the program. errors counts the findings of class
-	// Unreadable in the current text.
-	steps, headers, errors int
+	// steps and headers count the elements of the programs, and patternSize is the total size of their regular
+	// expressions. errors counts the findings of class Unreadable in the current text.
+	steps, headers, patternSize, errors int
 }
 
 // condition is an if with its block.
@@ -41,9 +50,10 @@ type condition struct {
 	own  *scope
 }
 
-func newReader() *reader {
-	top := &scope{context: inLocation}
-	return &reader{out: &Result{}, defined: map[string]bool{}, top: top, scope: top}
+// newReader returns a reader for texts in a context.
+func newReader(context string) *reader {
+	top := &scope{context: context}
+	return &reader{out: &Result{}, common: &common{defined: map[string]bool{}}, top: top, scope: top}
 }
 
 // problem is the error of an interpreter for a directive that is not applied, although the text is readable.
@@ -68,11 +78,15 @@ func (r *reader) level(directives []Directive, of *scope) {
 		d := &directives[i]
 		// The finding is added first, so that it precedes the findings of the directive's block.
 		at := len(r.out.Findings)
-		r.out.Findings = append(r.out.Findings, Finding{Place: r.place(d), Directive: d.Name})
+		r.out.Findings = append(r.out.Findings, Finding{Place: r.place(d), Directive: d.Name,
+			InLocation: r.location != nil || r.server != nil && d.Name == "location"})
 		class, text := r.judge(d)
 		r.out.Findings[at].Class, r.out.Findings[at].Text = class, text
-		if class == Unreadable {
+		switch {
+		case class == Unreadable:
 			r.errors++
+		case class == Guard && r.location != nil:
+			r.location.Closed = true
 		}
 	}
 	r.scope = outer
@@ -150,8 +164,11 @@ func (r *reader) rowOf(d *Directive) (*Row, error) {
 
 // interpret calls the interpreter of a directive of class Works.
 func (r *reader) interpret(d *Directive) error {
-	if d.Name == "if" {
+	switch d.Name {
+	case "if":
 		return r.ifBlock(d)
+	case "location":
+		return r.readLocation(d)
 	}
 	if c, ok := conversions[d.Name]; ok {
 		return r.convert(d, &c)

@@ -46,6 +46,10 @@ func (r *reader) rewrite(d *Directive) error {
 		}
 		to.Flag = flag
 	}
+	if r.location == nil && r.server != nil && to.Flag == ir.BreakFlag {
+		// At the level of a server, both flags end the steps, and then a location for the new path is searched.
+		to.Flag = ir.Last
+	}
 	if to.Target == "" {
 		return errors.New("the new path is empty: write /")
 	}

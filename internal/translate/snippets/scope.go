@@ -1,6 +1,7 @@
 package snippets
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -60,4 +61,44 @@ func (s *scope) within(outer *scope) *ir.Directives {
 		d.Unlogged = !*s.logged
 	}
 	return &d
+}
+
+// inherit adds to the level of a location what it inherits from an outer level, as nginx does: the directives of the
+// module headers-more are added to the inherited ones, and the other lists replace them.
+func (r *reader) inherit(outer *reader) {
+	own, from := &r.top.own, &outer.top.own
+	own.InputHeaders = slices.Concat(from.InputHeaders, own.InputHeaders)
+	own.MoreHeaders = slices.Concat(from.MoreHeaders, own.MoreHeaders)
+	inherit(&own.AddHeaders, from.AddHeaders)
+	inherit(&own.EndpointHeaders, from.EndpointHeaders)
+	inherit(&r.top.grpc, outer.top.grpc)
+	inherit(&own.Hide, from.Hide)
+	inherit(&own.Pass, from.Pass)
+	inherit(&own.AuthVariables, from.AuthVariables)
+	if own.Expires == nil {
+		own.Expires = from.Expires
+	}
+	if r.top.logged == nil {
+		r.top.logged = outer.top.logged
+	}
+	own.DefaultType = cmp.Or(own.DefaultType, from.DefaultType)
+	if r.out.Access == nil {
+		r.out.Access = outer.out.Access
+	}
+	inherit(&r.substitution.Types, outer.substitution.Types)
+	if r.substitution.Pairs == nil {
+		r.substitution = outer.substitution
+	}
+	for _, v := range outer.out.Values {
+		if !slices.ContainsFunc(r.out.Values, func(own Value) bool { return own.Annotation == v.Annotation }) {
+			r.out.Values = append(r.out.Values, v)
+		}
+	}
+}
+
+// inherit sets a list that is nil to the list of the outer level.
+func inherit[T any](own *[]T, outer []T) {
+	if *own == nil {
+		*own = outer
+	}
 }

@@ -41,6 +41,9 @@ type Finding struct {
 	// Directive is the name of the directive. It is empty for an error in the syntax.
 	Directive string
 	Class     Class
+	// InLocation is true for a directive in a location of a text for servers. If it may keep clients out, requests for
+	// this location are rejected, and no others.
+	InLocation bool
 	// Text is a sentence for the author of the configuration. It tells how to fix problems.
 	Text string
 }
@@ -58,7 +61,8 @@ func (f *Finding) String() string { return fmt.Sprintf("line %d: %s", f.Line, f.
 // clients out. shared selects the text. It returns nil if requests can be served.
 func (r *Result) Closed(shared bool) *Finding {
 	for i := range r.Findings {
-		if f := &r.Findings[i]; f.Shared == shared && (f.Class == Guard || f.Class == Unreadable) {
+		if f := &r.Findings[i]; f.Shared == shared &&
+			(f.Class == Unreadable || f.Class == Guard && !f.InLocation) {
 			return f
 		}
 	}
@@ -68,11 +72,16 @@ func (r *Result) Closed(shared bool) *Finding {
 // Location interprets the configuration of a location: the text of an Ingress, and the text that the ConfigMap adds to
 // all locations behind it. Both may be empty. If one of them is unreadable, only the findings of the result are set.
 func Location(own, shared string) *Result {
-	return results.of(texts{own, shared}, interpretLocation)
+	return locationResults.of(texts{own, shared}, interpretLocation)
 }
 
 func interpretLocation(of texts) *Result {
-	r := newReader()
+	r := newReader(inLocation)
+	r.readBoth(of)
+	return r.finish()
+}
+
+func (r *reader) readBoth(of texts) {
 	own, ownFails := Parse(of.own)
 	shared, sharedFails := Parse(of.shared)
 	r.define(own)
@@ -80,7 +89,6 @@ func interpretLocation(of texts) *Result {
 	r.read(own, ownFails)
 	r.shared = true
 	r.read(shared, sharedFails)
-	return r.finish()
 }
 
 // read interprets one text. err is the error of Parse.
@@ -101,9 +109,10 @@ func (r *reader) read(directives []Directive, err error) {
 // finish returns the result after both texts have been read.
 func (r *reader) finish() *Result {
 	out := r.out
-	if slices.ContainsFunc(out.Findings, func(f Finding) bool { return f.Class == Unreadable }) {
+	if unreadable(out.Findings) {
 		return &Result{Findings: out.Findings}
 	}
+	out.PatternSize = r.patternSize
 	for _, c := range r.conditions {
 		if !c.own.isEmpty() {
 			c.step.Directives = c.own.within(r.top)
@@ -116,4 +125,8 @@ func (r *reader) finish() *Result {
 		out.Substitution = &r.substitution
 	}
 	return out
+}
+
+func unreadable(all []Finding) bool {
+	return slices.ContainsFunc(all, func(f Finding) bool { return f.Class == Unreadable })
 }

@@ -29,6 +29,7 @@ const (
 
 // The contexts in which this package interprets directives.
 const (
+	inServer   = "server"
 	inLocation = "location"
 	inIf       = "if in location"
 )

@@ -25,7 +25,7 @@ func (r *reader) checkPattern(expression *string, fold bool) error {
 	if err != nil {
 		return err
 	}
-	if r.out.PatternSize += n; r.out.PatternSize > pattern.MaxHostSize {
+	if r.patternSize += n; r.patternSize > pattern.MaxHostSize {
 		return fmt.Errorf("the regular expressions of the snippet are too large together: they compile to more than "+
 			"%d instructions", pattern.MaxHostSize)
 	}
@@ -66,6 +66,9 @@ func (r *reader) define(directives []Directive) {
 			if words, ok := withoutParentheses(d.Args); ok && len(words) > 0 {
 				r.defineGroups(words[len(words)-1])
 			}
+			r.define(d.Block)
+		case d.Name == "location":
+			r.defineGroups(d.Args[len(d.Args)-1])
 			r.define(d.Block)
 		}
 	}

@@ -1,0 +1,144 @@
+package snippets_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/k8singress/k8singress/internal/translate/snippets"
+)
+
+// serverMeaning returns a result in a short form: the level of the server, and one line for each location.
+func serverMeaning(t *testing.T, r *snippets.ServerResult) string {
+	t.Helper()
+	var all []string
+	if of := meaning(t, &r.Result); of != "" {
+		all = append(all, of)
+	}
+	for _, l := range r.Locations {
+		text := strings.TrimPrefix(string(l.Match.Type), "location") + " " + l.Match.Path + ":"
+		if l.Closed {
+			text += " closed"
+		}
+		if l.Internal {
+			text += " internal"
+		}
+		if l.Service != nil {
+			text += fmt.Sprintf(" to %s/%s:%s", l.Service.Namespace, l.Service.Name, l.Service.Port)
+		}
+		if l.Shared {
+			text += " shared"
+		}
+		if of := meaning(t, l.Content); of != "" {
+			text += " " + of
+		}
+		all = append(all, strings.TrimSpace(text))
+	}
+	return strings.Join(all, "\n")
+}
+
+// TestServer checks the level of a server.
+func TestServer(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "server_tokens off;": "",
+		"if ($http_x) { return 403; }": `{"steps":[{"if":{"variable":"http_x","steps":[{"return":{"status":403}}]}}],` +
+			`"server":true}`,
+		"rewrite ^/a /b break; break;": `{"steps":[{"rewrite":{"pattern":"^/a","target":"/b","flag":"last"}},` +
+			`{"break":true}],"server":true}`,
+		"add_header A b; more_set_headers 'C: d';": `{"more_headers":[{"set":[{"name":"C","value":"d"}]}],` +
+			`"add_headers":[{"name":"A","value":"b"}],"server":true}`,
+		"proxy_set_header A b; client_max_body_size 1m;": "",
+		"allow 10.0.0.0/8; deny all;":                    "allow 10.0.0.0/8\ndeny all",
+	} {
+		r := snippets.Server(text, "")
+		if got := serverMeaning(t, r); got != want {
+			t.Errorf("%s\n got %s\nwant %s", text, got, want)
+		}
+		if f := r.Closed(false); f != nil {
+			t.Errorf("%s: %v", text, f)
+		}
+	}
+}
+
+// TestLocations checks the paths and the content of locations.
+func TestLocations(t *testing.T) {
+	for text, want := range map[string]string{
+		"location = /a { return 403; }": `= /a: {"steps":[{"return":{"status":403}}]}`,
+		"location =/a { }":              "= /a:",
+		"location ^~ /a { deny all; }":  "^~ /a: deny all",
+		"location ^~/a { }":             "^~ /a:",
+		"location /a/ { internal; }":    "/a/: internal",
+		`location ~ \.php$ { }`:         `~ \.php$:`,
+		`location ~* "^/a{2}" { }`:      "~* ^/a{2}:",
+		`location ~*^/a { }`:            "~* ^/a:",
+		`location ~ ^/(?<ID>\d+) { return 200 $id; }`: `~ ^/(?<id>\d+): {"steps":[{"return":` +
+			`{"status":200,"text":"$id","has_text":true}}]}`,
+		"location @x { return 302 /login; } error_page 401 @x;":              "",
+		"location /a { proxy_pass http://shop; }":                            "/a: to /shop:80",
+		"location /a { proxy_pass http://shop:8080; proxy_read_timeout 5; }": "/a: to /shop:8080 proxy-read-timeout: 5",
+		"location /a { proxy_pass http://shop.a.svc.cluster.local:http; }":   "/a: to a/shop:http",
+		"location /a { proxy_pass https://shop.a.svc; }":                     "/a: to a/shop:443 backend-protocol: HTTPS",
+		"location /a { deny all; location = /a/b { allow all; } }":           "/a: deny all\n= /a/b: allow all",
+		"location /a { deny all; location /a/b { } }":                        "/a: deny all\n/a/b: deny all",
+		"proxy_set_header A b; location /a { }":                              `/a: {"endpoint_headers":[{"name":"A","value":"b"}]}`,
+		"proxy_set_header A b; location /a { proxy_set_header C d; }":        `/a: {"endpoint_headers":[{"name":"C","value":"d"}]}`,
+		"client_max_body_size 1m; location /a { }":                           "/a: proxy-body-size: 1m",
+		"client_max_body_size 1m; location /a { client_max_body_size 2m; }":  "/a: proxy-body-size: 2m",
+		"location /a { proxy_pass http://10.0.0.1; }":                        "/a: closed",
+		"location /a { proxy_pass http://a.example.com; }":                   "/a: closed",
+		"location /a { proxy_pass http://shop/; }":                           "/a: closed",
+		"location /a { proxy_pass http://$host; }":                           "/a: closed",
+		"location /a { proxy_pass ftp://shop; }":                             "/a: closed",
+		"location /a { if ($http_x) { proxy_pass http://shop; } }":           `/a: closed {"steps":[{"if":{"variable":"http_x"}}]}`,
+		"location /a { try_files $uri =404; }":                               "/a: closed",
+		"location /a { auth_request /x; }":                                   "/a: closed",
+		"location /a { limit_except GET { deny all; } }":                     "/a: closed",
+		`location /a { location ~ \.php$ { deny all; } }`:                    "/a: closed",
+		`location ~ \.php$ { location /a { deny all; } }`:                    `~ \.php$: closed`,
+		"more_set_headers 'A: b'; location /a { more_set_headers 'C: d'; } #x": `{"more_headers":[{"set":[{"name":"A","value":"b"}]}],"server":true}` +
+			"\n/a: " + `{"more_headers":[{"set":[{"name":"A","value":"b"}]},{"set":[{"name":"C","value":"d"}]}]}`,
+	} {
+		r := snippets.Server(text, "")
+		if got := serverMeaning(t, r); got != want {
+			t.Errorf("%s\n got %s\nwant %s\n%v", text, got, want, r.Findings)
+		}
+		if f := r.Closed(false); f != nil {
+			t.Errorf("%s: %v", text, f)
+		}
+	}
+}
+
+// TestSharedLocations checks locations in the text of the ConfigMap.
+func TestSharedLocations(t *testing.T) {
+	r := snippets.Server("location /a { return 200; } add_header A b;", "location /a { deny all; } location /b { }")
+	want := `{"add_headers":[{"name":"A","value":"b"}],"server":true}` + "\n" +
+		`/a: closed shared {"steps":[{"return":{"status":200}}],"add_headers":[{"name":"A","value":"b"}]}` + "\n" +
+		`/b: shared {"add_headers":[{"name":"A","value":"b"}]}`
+	if got := serverMeaning(t, r); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if r.Closed(false) != nil || r.Closed(true) != nil {
+		t.Error("the server is closed: ", r.Findings)
+	}
+}
+
+// TestClosedServers checks texts because of which requests for all paths must be rejected.
+func TestClosedServers(t *testing.T) {
+	for _, text := range []string{
+		"auth_request /x;", "location /a {", "location /a { unknown; }", "location a { }", "location /a;",
+		"location ~ ( { }", "location ! /a { }", "location = /a { location /a/b { } }",
+		"location /a { location /b { } }", "location /a { } location ^~ /a { }", "location = /a { } location = /a { }",
+		"location \"/a\n\" { }", "ssl_verify_client on;", "if ($a) { return 403; }",
+	} {
+		if snippets.Server(text, "").Closed(false) == nil {
+			t.Errorf("%s: the server is not closed", text)
+		}
+		r := snippets.Server("", text)
+		if r.Closed(true) == nil || r.Closed(false) != nil {
+			t.Errorf("%s: the server is not closed because of the ConfigMap", text)
+		}
+	}
+	if r := snippets.Location("location /a { }", ""); r.Closed(false) == nil {
+		t.Error("a location in a location is not a guard")
+	}
+}
