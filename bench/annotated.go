@@ -31,7 +31,12 @@ var eight = annotated(`force-ssl-redirect: "false"`, `enable-cors: "true"`, "rew
 type many struct {
 	options options
 	site    site
-	both    [2]*contestant
+	// what says which annotations each Ingress has. annotations are used in turn, and more contains the manifests of
+	// objects that they need.
+	what        string
+	annotations turns
+	more        string
+	both        [2]*contestant
 	// full holds the duration of the first run. processor holds the processor time of the process until it was ready.
 	// Both are in nanoseconds.
 	full, processor series
@@ -47,17 +52,23 @@ func compareAnnotated(ctx context.Context, o options, folder string, out io.Writ
 		return nil, err
 	}
 	defer backend.stop()
-	m := &many{options: o, site: site{o.binary, filepath.Join(folder, "annotated"), backend.address}}
+	m := &many{options: o, site: site{o.binary, filepath.Join(folder, "annotated"), backend.address},
+		what: "8 annotations", annotations: turns{eight}}
 	defer m.stop()
-	for round := range o.rounds {
-		if err := inTurn(round, func(side int) error { return m.start(ctx, side, round) }); err != nil {
-			return nil, err
-		}
-	}
-	if err := m.change(ctx); err != nil {
+	if err := m.measure(ctx); err != nil {
 		return nil, err
 	}
-	return m.bars(), m.write(out)
+	return append(m.timeBars(), m.heapBar()), m.write(out)
+}
+
+// measure starts both sides in each round, and then changes one Ingress repeatedly.
+func (m *many) measure(ctx context.Context) error {
+	for round := range m.options.rounds {
+		if err := inTurn(round, func(side int) error { return m.start(ctx, side, round) }); err != nil {
+			return err
+		}
+	}
+	return m.change(ctx)
 }
 
 func (m *many) stop() {
@@ -74,7 +85,10 @@ func (m *many) start(ctx context.Context, side, round int) error {
 	if c := m.both[side]; c != nil {
 		c.stop()
 	}
-	a := applications{hosts: m.hosts(), endpoints: 1, backend: m.site.backend, annotations: [2]string{eight, ""}[side]}
+	a := applications{hosts: m.hosts(), endpoints: 1, backend: m.site.backend}
+	if side == 0 {
+		a.annotations, a.more = m.annotations, m.more
+	}
 	c, err := startOurs(ctx, m.site, fmt.Sprintf("many-%d-%d", side, round), a)
 	if m.both[side] = c; err != nil {
 		return err
@@ -143,19 +157,27 @@ func (m *many) change(ctx context.Context) error {
 	return err
 }
 
-// bars returns the bars for many Ingresses.
-func (m *many) bars() []bar {
-	work := thousands(float64(m.hosts())) + " Ingresses with 8 annotations each"
-	full := bar{Work: work + ": translation, rendering and apply", Bar: "under " + fullRun.String(),
+// work describes the objects.
+func (m *many) work() string {
+	return fmt.Sprintf("%s Ingresses with %s each", thousands(float64(m.hosts())), m.what)
+}
+
+// timeBars returns the bars for the duration of the first run, and of the run after a change.
+func (m *many) timeBars() []bar {
+	full := bar{Work: m.work() + ": translation, rendering and apply", Bar: "under " + fullRun.String(),
 		Measured: duration(m.full.median(0))}
 	full.Measured += ", in a process that has had " + duration(m.processor.median(0)) +
 		" of the processors with all else until it was ready"
-	one := bar{Work: work + ": the same for one changed Ingress", Bar: "under " + changeRun.String(),
+	one := bar{Work: m.work() + ": the same for one changed Ingress", Bar: "under " + changeRun.String(),
 		Measured: duration(middle(m.changed))}
 	return []bar{
 		held(full, m.full.median(0) < float64(fullRun)), held(one, middle(m.changed) < float64(changeRun)),
-		m.heap.atMost(work+": live heap, against no annotations", maxAnnotatedMemory),
 	}
+}
+
+// heapBar returns the bar for the memory.
+func (m *many) heapBar() bar {
+	return m.heap.atMost(m.work()+": live heap, against no annotations", maxAnnotatedMemory)
 }
 
 // write prints the figures as Markdown.
@@ -163,9 +185,9 @@ func (m *many) write(out io.Writer) error {
 	var text strings.Builder
 	fmt.Fprintf(&text,
 		"\n## %s Ingresses with annotations\n\nMedians of %d starts in turn, and of %d changes of one Ingress. A "+
-			"run is translation, rendering and apply, as the controller's metric says.\n\n| | 8 annotations each | "+
+			"run is translation, rendering and apply, as the controller's metric says.\n\n| | %s each | "+
 			"none | ratio |\n| --- | ---: | ---: | ---: |\n",
-		thousands(float64(m.hosts())), m.options.rounds, len(m.changed))
+		thousands(float64(m.hosts())), m.options.rounds, len(m.changed), m.what)
 	for _, each := range []struct {
 		name string
 		of   *series

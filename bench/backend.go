@@ -61,9 +61,12 @@ func longNoise() string {
 	return string(noise)
 }
 
-func answerWithBody(body string) []byte {
-	return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s",
-		len(body), body)
+func answerWithBody(body string) []byte { return answerOf("text/plain", body) }
+
+// answerOf returns a response whose body has the given media type.
+func answerOf(mediaType, body string) []byte {
+	return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s",
+		mediaType, len(body), body)
 }
 
 // switching is the response to a request for a WebSocket. After it, the backend echoes what it receives.
@@ -97,6 +100,7 @@ func startBackend() (*backend, error) {
 		b.answers[sizePath(size)] = answerWithBody(longBody(size))
 	}
 	b.answers[textPath] = answerWithBody(longText)
+	b.answers[pagePath] = answerOf("text/html", page)
 	go b.accept()
 	return b, nil
 }
@@ -166,8 +170,11 @@ func (b *backend) of(line []byte) (answer []byte, slow bool) {
 	return b.short, string(path) == slowPath
 }
 
-// readFields reads the rest of a request head. It returns the length of the body, and whether the request is for a
-// WebSocket.
+// chunked is the length of a body that is sent in chunks.
+const chunked = -1
+
+// readFields reads the rest of a head. It returns the length of the body, which may be chunked, and whether the head
+// belongs to a request for a WebSocket.
 func readFields(reader *bufio.Reader) (length int, upgrade bool, err error) {
 	for {
 		line, err := reader.ReadSlice('\n')
@@ -178,6 +185,9 @@ func readFields(reader *bufio.Reader) (length int, upgrade bool, err error) {
 			if length, err = strconv.Atoi(string(value)); err != nil {
 				return 0, false, err
 			}
+		}
+		if _, ok := fieldOf(line, "Transfer-Encoding"); ok {
+			length = chunked
 		}
 		if _, ok := fieldOf(line, "Upgrade"); ok {
 			upgrade = true

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -61,6 +62,20 @@ func TestLoadRejectsOtherResponses(t *testing.T) {
 				t.Errorf("no error, and figures %+v", f)
 			}
 		})
+	}
+}
+
+// TestChunksAreCompared checks that a body in chunks is read to its end, and compared.
+func TestChunksAreCompared(t *testing.T) {
+	const head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+	for answer, ok := range map[string]bool{
+		"2\r\nok\r\n1\r\n\n\r\n0\r\n\r\n": true, "3\r\nok\n\r\n0\r\n\r\n": true, "3\r\nno\n\r\n0\r\n\r\n": false,
+		"2\r\nok\r\n0\r\n\r\n": false, "4\r\nok\n\n\r\n0\r\n\r\n": false, "x\r\n": false, "3\r\nok\n": false,
+	} {
+		reader := bufio.NewReader(strings.NewReader(head + answer))
+		if err := readAnswer(reader, answerBody); (err == nil) != ok || ok && reader.Buffered() > 0 {
+			t.Errorf("%q: error %v, %d bytes left", answer, err, reader.Buffered())
+		}
 	}
 }
 
@@ -149,7 +164,7 @@ func TestManifestsAreIngresses(t *testing.T) {
 			if err := writeManifests(folder, a); err != nil {
 				t.Fatal(err)
 			}
-			if err := writeWhole(folder, changingFile, fmt.Sprintf(changing, 7, a.annotations)); err != nil {
+			if err := writeWhole(folder, changingFile, fmt.Sprintf(changing, 7, a.annotations.of(7))); err != nil {
 				t.Fatal(err)
 			}
 			paths, services := readManifests(t, folder)
@@ -220,7 +235,7 @@ func TestParse(t *testing.T) {
 	}
 	for _, wrong := range []string{
 		"-hosts=0", "-hosts=x", "-rounds=0", "-connections=0", "-changes=0", "-http -annotations",
-		"-annotations -tenants", "-streams -no-streams",
+		"-annotations -tenants", "-annotations -snippets", "-streams -no-streams",
 	} {
 		if _, err := parse(strings.Fields(wrong)); err == nil {
 			t.Errorf("%s is no error", wrong)

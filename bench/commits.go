@@ -26,7 +26,7 @@ type duel struct {
 
 // rows holds the figures that are compared.
 type rows struct {
-	requestsOne, requestsMany, change, memory, heap, start series
+	requestsOne, requestsMany, change, memory, heap, start, run series
 	// Processor times matter less to users, but they do not depend on other work of the machine.
 	processorOne, processorMany, processorStart series
 }
@@ -151,11 +151,13 @@ func (d *duel) measureStart(ctx context.Context, side, round int) error {
 	}
 	spent, errSpent := c.process.processorTime()
 	heap, errHeap := c.liveHeap(ctx)
+	took, errRun := c.runs(ctx)
+	d.rows.run.add(side, took)
 	d.rows.start.add(side, float64(c.toReady))
 	d.rows.processorStart.add(side, float64(spent))
 	d.rows.memory.add(side, float64(c.memory))
 	d.rows.heap.add(side, float64(heap))
-	return errors.Join(errSpent, errHeap)
+	return errors.Join(errSpent, errHeap, errRun, c.pause())
 }
 
 func (d *duel) applications(hosts int) applications {
@@ -219,6 +221,7 @@ func (d *duel) table() []comparedRow {
 		{"memory at " + many + " Ingresses", &r.memory, true, megabytesOf, true},
 		{"live heap at " + many + " Ingresses", &r.heap, true, megabytesOf, true},
 		{"start to ready at " + many + " Ingresses", &r.start, true, duration, true},
+		{"translation, rendering and apply of " + many + " Ingresses", &r.run, true, duration, true},
 		{"processor time until ready at " + many + " Ingresses", &r.processorStart, true, duration, false},
 	}
 }

@@ -25,8 +25,8 @@ type contestant struct {
 	process *process
 	// header is a header line that is added to every request. It may be empty.
 	header string
-	// annotations are the annotations of the Ingress that change rewrites.
-	annotations string
+	// annotations are used in turn by the Ingress that change rewrites.
+	annotations turns
 	// idle reports whether the process does nothing without requests, so that it need not be paused.
 	idle bool
 
@@ -317,7 +317,8 @@ func (c *contestant) awake(measure func() (figures, error)) (figures, error) {
 // change changes one Ingress, and returns the time until a request uses the change.
 func (c *contestant) change(ctx context.Context, number int) (time.Duration, error) {
 	begin := time.Now()
-	if err := writeWhole(c.manifests(), changingFile, fmt.Sprintf(changing, number, c.annotations)); err != nil {
+	text := fmt.Sprintf(changing, number, c.annotations.of(number))
+	if err := writeWhole(c.manifests(), changingFile, text); err != nil {
 		return 0, err
 	}
 	url := fmt.Sprintf("http://%s/change-%d", c.http, number)

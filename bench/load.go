@@ -202,13 +202,40 @@ func readAnswer(reader *bufio.Reader, body string) error {
 		return fmt.Errorf("the response is %q, not the backend's", bytes.TrimSpace(line))
 	}
 	length, _, err := readFields(reader)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if length != len(body) {
+	case length == chunked:
+		return readChunks(reader, body)
+	case length != len(body):
 		return fmt.Errorf("the response has %d bytes, not the backend's", length)
 	}
 	return readBody(reader, body)
+}
+
+// readChunks reads a body that is sent in chunks, and compares it with the expected body.
+func readChunks(reader *bufio.Reader, body string) error {
+	for {
+		line, err := reader.ReadSlice('\n')
+		if err != nil {
+			return err
+		}
+		size, err := strconv.ParseUint(string(bytes.TrimSpace(line)), 16, 31)
+		if err != nil {
+			return err
+		}
+		n := int(size)
+		if n > len(body) || n == 0 && len(body) > 0 {
+			return fmt.Errorf("the response has a chunk of %d bytes, but %d bytes are missing", n, len(body))
+		}
+		if err := readBody(reader, body[:n]); err != nil {
+			return err
+		}
+		if _, err := reader.Discard(len("\r\n")); n == 0 || err != nil {
+			return err
+		}
+		body = body[n:]
+	}
 }
 
 // readBody reads the body piece by piece and compares it with the expected body.

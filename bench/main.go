@@ -2,7 +2,8 @@
 // run. It also runs test/scale, which measures on a real API server. It prints the result as Markdown; the last table
 // lists each requirement, the measured value, and whether it is met. `make bench` runs it. `bench -against COMMIT`
 // measures this checkout against the binary of another commit instead, and one change in a small folder against one in
-// a large folder. With -http, it only compares the HTTP rows of both commits.
+// a large folder. With -http, it only compares the HTTP rows of both commits, and with -snippets only Ingresses without
+// snippets.
 //
 // Clients, backend and proxy share one machine, so the figures only compare variants with each other. They do not show
 // what a dedicated machine could do.
@@ -44,9 +45,9 @@ type options struct {
 	noScale bool
 	// streams measures only TCP and UDP. noStreams skips them.
 	streams, noStreams bool
-	// http measures only HTTP, annotations only the cost of annotations and keys, and tenants only the effect of one
-	// namespace on another.
-	http, annotations, tenants bool
+	// http measures only HTTP, annotations only the cost of annotations and keys, snippets only the cost of snippets,
+	// and tenants only the effect of one namespace on another.
+	http, annotations, snippets, tenants bool
 	// against is a commit. If it is set, only comparisons with this commit are measured, and bars that must hold beside
 	// them.
 	against string
@@ -84,12 +85,15 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 	}
 	defer os.RemoveAll(folder)
 	annotations := []comparison{comparePrices, compareAddresses, compareWeights, compareAnnotated}
+	snippets := []comparison{compareSnippets, compareManySnippets}
 	parts := slices.Concat([]comparison{compareWorks, compare, compareHandshakes, compareCosts, compareReloads,
-		compareEnd}, annotations,
+		compareEnd}, annotations, snippets,
 		[]comparison{compareTenants, compareStreams, scale})
 	switch {
 	case o.against != "" && o.http:
 		parts = []comparison{compareCommitWorks}
+	case o.against != "" && o.snippets:
+		parts = []comparison{compareCommits}
 	case o.against != "":
 		parts = []comparison{compareCommits, compareCommitWorks, compareGrowth, compareConditions,
 			compareSplit, countFiles}
@@ -99,6 +103,8 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 		parts = parts[:len(parts)-3]
 	case o.annotations:
 		parts = annotations
+	case o.snippets:
+		parts = snippets
 	case o.tenants:
 		parts = []comparison{compareTenants}
 	}
@@ -158,13 +164,15 @@ func parse(arguments []string) (options, error) {
 	flags.IntVar(&o.connections, "connections", 32, "keep-alive connections")
 	flags.IntVar(&o.changes, "changes", 50, "Ingress changes to time, at the largest number of hosts")
 	flags.StringVar(&o.against, "against", "",
-		"a commit to compare this checkout with, in place of other programs; with -http, only the HTTP rows")
+		"a commit to compare this checkout with, in place of other programs; with -http, only the HTTP rows, "+
+			"and with -snippets only Ingresses without snippets")
 	flags.BoolVar(&o.quick, "quick", false, "run everything in a few minutes, with fewer and shorter rounds")
 	flags.StringVar(&scale, "scale", "", "flags of test/scale, which measures on a real API server")
 	flags.BoolVar(&o.noScale, "no-scale", false, "skip test/scale")
 	flags.BoolVar(&o.http, "http", false, "HTTP alone")
 	flags.BoolVar(&o.annotations, "annotations", false,
 		"measure only the cost of annotations and keys of the ConfigMap")
+	flags.BoolVar(&o.snippets, "snippets", false, "measure only the cost of snippets")
 	flags.BoolVar(&o.tenants, "tenants", false, "measure only the effect of one namespace on another")
 	flags.BoolVar(&o.streams, "streams", false, "TCP and UDP alone")
 	flags.BoolVar(&o.noStreams, "no-streams", false, "leave out TCP and UDP")
@@ -209,10 +217,11 @@ func (o options) complete(hosts string) (options, error) {
 		o.hosts = append(o.hosts, n)
 	}
 	slices.Sort(o.hosts)
-	alone := slices.DeleteFunc([]bool{o.streams, o.http, o.annotations, o.tenants},
+	alone := slices.DeleteFunc([]bool{o.streams, o.http, o.annotations, o.snippets, o.tenants},
 		func(given bool) bool { return !given })
 	if len(alone) > 1 || o.streams && o.noStreams {
-		return o, errors.New("only one of -streams, -no-streams, -http, -annotations and -tenants can be used")
+		return o, errors.New(
+			"only one of -streams, -no-streams, -http, -annotations, -snippets and -tenants can be used")
 	}
 	if o.rounds < 1 || o.connections < 1 || o.changes < 1 {
 		return o, errors.New("-rounds, -connections and -changes must be at least 1")

@@ -30,10 +30,22 @@ type applications struct {
 	backend string
 	// shared reports whether all hosts use the Service of the first host.
 	shared bool
-	// annotations are the annotations of each Ingress, in the format of annotated. They may be empty.
-	annotations string
+	// annotations are used by the Ingresses in turn, in the format of annotated. If there are none, no Ingress has
+	// annotations.
+	annotations turns
 	// more contains manifests of more objects.
 	more string
+}
+
+// turns are texts that are used in turn.
+type turns []string
+
+// of returns the text for a number, or an empty text if there are no texts.
+func (t turns) of(number int) string {
+	if len(t) == 0 {
+		return ""
+	}
+	return t[number%len(t)]
 }
 
 // annotated returns annotations of ingress-nginx in the format for the metadata of an Ingress. Each argument has the
@@ -126,7 +138,7 @@ func (a applications) write(text *strings.Builder, i int) {
 	if a.shared {
 		of = 1
 	}
-	fmt.Fprintf(text, ingress, i, hostName(i), of, a.annotations)
+	fmt.Fprintf(text, ingress, i, hostName(i), of, a.annotations.of(i))
 	if of == i {
 		fmt.Fprintf(text, service, i, endpointList(endpoints), port)
 	}

@@ -146,14 +146,22 @@ func comparePrices(ctx context.Context, o options, folder string, out io.Writer)
 	if err := p.start(ctx, site{o.binary, filepath.Join(folder, "prices"), backend.address}); err != nil {
 		return nil, err
 	}
+	if err := p.measure(ctx, o); err != nil {
+		return nil, err
+	}
+	return p.bars(), p.write(o, "What annotations and keys cost", out)
+}
+
+// measure measures all rounds of all comparisons.
+func (p *prices) measure(ctx context.Context, o options) error {
 	for round := range o.rounds {
 		for _, each := range p.all {
 			if err := each.measure(ctx, o, round); err != nil {
-				return nil, fmt.Errorf("%s: %w", each.work, err)
+				return fmt.Errorf("%s: %w", each.work, err)
 			}
 		}
 	}
-	return p.bars(), p.write(o, out)
+	return nil
 }
 
 func (p *prices) stop() {
@@ -275,17 +283,16 @@ func (p *prices) bars() []bar {
 	return bars
 }
 
-// write prints the figures as Markdown.
-func (p *prices) write(o options, out io.Writer) error {
+// write prints the figures as Markdown, below the given title.
+func (p *prices) write(o options, title string, out io.Writer) error {
 	var text strings.Builder
 	fmt.Fprintf(&text,
-		"\n## What annotations and keys cost\n\nRequests per second with something and without it, or of stock "+
+		"\n## %s\n\nRequests per second with something and without it, or of stock "+
 			"Caddy, and in brackets the processor time of the proxy for one. %d keep-alive connections, and the "+
 			"same requests to both sides. Medians of %d rounds in turn, %v each; ratios are medians of each "+
 			"round's. Clients, backend and proxy share %d processors.\n\n"+
-			"| | with | without | requests/s | processor time |\n| --- |%s\n", o.connections, o.rounds, o.duration,
-		runtime.NumCPU(),
-		strings.Repeat(" ---: |", 4))
+			"| | with | without | requests/s | processor time |\n| --- |%s\n", title, o.connections, o.rounds,
+		o.duration, runtime.NumCPU(), strings.Repeat(" ---: |", 4))
 	for _, each := range p.all {
 		with, without := each.rounds[0], each.rounds[1]
 		text.WriteString(row(each.work, rateCell(with), rateCell(without), fmt.Sprintf("%.2f", ratio(with, without)),

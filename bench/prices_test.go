@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,7 @@ func TestAnnotatedObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	text += strings.ReplaceAll(snippetObjects(), "app-0000", "app-0090")
 	text += fmt.Sprintf(compresses, gzipLevel) + canaryOf(canaries, 50, "127.0.0.1:9") +
 		fmt.Sprintf(ingress, counted, hostName(counted), 1, countsEverybody) + "---\n" + fmt.Sprintf(changing, 1, eight)
 	lines := map[string]int{}
@@ -48,6 +50,9 @@ func TestAnnotatedObjects(t *testing.T) {
 	want := map[string]int{hostName(canaries): 2, hostName(counted): 2, changingHost: 8}
 	for i, each := range annotationsOf("127.0.0.1:9") {
 		want[hostName(firstAnnotated+i)] = len(each.lines)
+	}
+	for i := range measuredSnippets {
+		want[fmt.Sprintf("app-0090%d.bench.test", firstAnnotated+i)] = 1
 	}
 	for host, n := range want {
 		if lines[host] != n {
@@ -146,7 +151,7 @@ func TestAnnotationBars(t *testing.T) {
 	m.full.add(0, 3*float64(time.Second))
 	l := &limited{rounds: [2][]figures{slow, fast}, grown: 17 << 20}
 	w, p := &weighed{failed: 1}, &price{rounds: [2][]figures{slow, fast}}
-	bars := append(append(m.bars(), l.bars()...), w.bars(p)...)
+	bars := slices.Concat(m.timeBars(), []bar{m.heapBar()}, l.bars(), w.bars(p))
 	for _, b := range append(bars, (&prices{all: []*price{{minimum: 0.6, rounds: p.rounds}}}).bars()...) {
 		if b.Met != "no" {
 			t.Errorf("%+v", b)
