@@ -108,7 +108,8 @@ func (x *Exchange) changeAlways(changes Changes, response *message.Response) {
 	}
 	changes.apply(response)
 	if x.Headers != nil && x.Route != nil {
-		set(&response.Fields, x.Headers.responses, x.Variable)
+		e := x.expansion()
+		set(&response.Fields, x.Headers.responses, &e)
 	}
 	response.Close = response.Close || x.CloseConn && response.Status != http.StatusSwitchingProtocols
 }

@@ -60,19 +60,42 @@ func templates(of []ir.Header) []templated {
 	return all
 }
 
-// expand returns the field with its expanded value. ok is false if the value is empty or contains a control character
-// other than a tab.
-func (t *templated) expand(lookup func(name string) string) (field message.Field, ok bool) {
+// expansion expands the templates for one message. left is the number of bytes by which they may still be expanded:
+// programs may set a few variables to long values, and then use each of them thousands of times.
+type expansion struct {
+	x    *Exchange
+	left int
+}
+
+// maxExpanded is the maximum total size in bytes of the values with which the templates for one message are expanded.
+const maxExpanded = 1 << 20
+
+func (x *Exchange) expansion() expansion { return expansion{x, maxExpanded} }
+
+// value expands a template. The value is empty if it is too large.
+func (e *expansion) value(t *nginx.Template) string {
+	value, ok := t.ExpandWithin(e.left, e.x.Variable)
+	if !ok {
+		return ""
+	}
+	e.left -= len(value)
+	return value
+}
+
+// expand returns the field with its expanded value. ok is false if the value is empty or too large, or contains a
+// control character other than a tab.
+func (t *templated) expand(e *expansion) (field message.Field, ok bool) {
 	field = t.field
-	field.Value = strings.Trim(t.value.Expand(lookup), " \t")
+	field.Value = strings.Trim(e.value(t.value), " \t")
 	return field, field.Value != "" && !strings.ContainsFunc(field.Value, isUnsafe)
 }
 
 func isUnsafe(c rune) bool { return c != '\t' && nginx.IsControl(c) }
 
-// setIn sets the field. If its expanded value is empty or contains a control character, the field is removed instead.
-func (t *templated) setIn(fields *message.Fields, lookup func(name string) string) {
-	if field, ok := t.expand(lookup); ok {
+// setIn sets the field. If its expanded value is empty or too large, or contains a control character, the field is
+// removed instead.
+func (t *templated) setIn(fields *message.Fields, e *expansion) {
+	if field, ok := t.expand(e); ok {
 		fields.Set(field)
 	} else {
 		fields.Remove(field.Kind, field.Name)
@@ -80,9 +103,9 @@ func (t *templated) setIn(fields *message.Fields, lookup func(name string) strin
 }
 
 // set expands the templates and sets the header fields.
-func set(fields *message.Fields, all []templated, lookup func(name string) string) {
+func set(fields *message.Fields, all []templated, e *expansion) {
 	for i := range all {
-		all[i].setIn(fields, lookup)
+		all[i].setIn(fields, e)
 	}
 }
 
@@ -132,13 +155,14 @@ func (x *Exchange) SendsToEndpoint(matches func(name string) bool) bool {
 // AddForEndpoint adds the header fields that the administrator and programs have configured for requests to endpoints.
 // fields are the header fields of such a request.
 func (x *Exchange) AddForEndpoint(fields *message.Fields) {
+	e := x.expansion()
 	if x.Headers != nil {
 		if x.Headers.originalURI {
 			fields.Set(message.XOriginalURI.Field(x.Target))
 		}
-		set(fields, x.Headers.requests, x.Variable)
+		set(fields, x.Headers.requests, &e)
 	}
 	for _, d := range x.forEndpoint {
-		set(fields, d.endpoint, x.Variable)
+		set(fields, d.endpoint, &e)
 	}
 }

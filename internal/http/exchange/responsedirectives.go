@@ -66,10 +66,10 @@ func (m *moreHeaders) appliesTo(response *message.Response) bool {
 }
 
 // apply makes the changes to the header fields of a request or a response.
-func (m *moreHeaders) apply(fields *message.Fields, x *Exchange) {
+func (m *moreHeaders) apply(fields *message.Fields, e *expansion) {
 	for i := range m.set {
 		if to := &m.set[i]; !m.ifPresent || fields.Contains(to.field.Kind, to.field.Name) {
-			to.setIn(fields, x.Variable)
+			to.setIn(fields, e)
 		}
 	}
 	for i := range m.clear {
@@ -89,12 +89,12 @@ type addedHeader struct {
 	always, replaces bool
 }
 
-func (a *addedHeader) apply(fields *message.Fields, x *Exchange) {
+func (a *addedHeader) apply(fields *message.Fields, e *expansion) {
 	if a.replaces {
-		a.setIn(fields, x.Variable)
+		a.setIn(fields, e)
 		return
 	}
-	if field, ok := a.expand(x.Variable); ok {
+	if field, ok := a.expand(e); ok {
 		fields.Add(field)
 	}
 }
@@ -116,6 +116,7 @@ func (l directiveList) apply(x *Exchange, response *message.Response) {
 		return
 	}
 	x.response = response
+	e := x.expansion()
 	byAddHeader := message.ByAddHeader(response.Status)
 	for _, d := range l {
 		if d.expires != nil && byAddHeader {
@@ -123,12 +124,12 @@ func (l directiveList) apply(x *Exchange, response *message.Response) {
 		}
 		for i := range d.added {
 			if d.added[i].always || byAddHeader {
-				d.added[i].apply(&response.Fields, x)
+				d.added[i].apply(&response.Fields, &e)
 			}
 		}
 		for i := range d.more {
 			if d.more[i].appliesTo(response) {
-				d.more[i].apply(&response.Fields, x)
+				d.more[i].apply(&response.Fields, &e)
 			}
 		}
 	}

@@ -93,15 +93,17 @@ type authResponse struct {
 }
 
 // SetAuthVariables sets the variables that the directives in force derive from the response of the external
-// authentication service: its status and the header fields that were kept of it.
+// authentication service: its status and the header fields that were kept of it. A variable whose value is too large
+// becomes empty.
 func (x *Exchange) SetAuthVariables(status int, fields message.Fields) {
+	e := x.expansion()
 	for _, d := range x.forEndpoint {
 		if len(d.auth) == 0 {
 			continue
 		}
 		x.authResponse = &authResponse{status, fields}
 		for _, v := range d.auth {
-			x.SetVariable(v.name, v.value.Expand(x.Variable))
+			x.SetVariable(v.name, e.value(v.value))
 		}
 		x.authResponse = nil
 	}

@@ -2,6 +2,7 @@ package filter_test
 
 import (
 	"slices"
+	"strings"
 )
 
 // programCases are in several files by concern.
@@ -111,6 +112,10 @@ var programStepCases = []filterCase{
 	}},
 	{name: "a value that doubles", settings: steps(
 		`{"set": {"name": "a", "value": "` + string(make16()) + `"}},` + doubling(20)),
+		requests: []requestCase{gets("GET /", "500")}},
+	{name: "comparisons with a long value", settings: steps(
+		`{"set": {"name": "a", "value": "` + string(slices.Repeat(make16(), 256)) + `"}}` +
+			strings.Repeat(`, {"if": {"variable": "a", "operator": "=", "value": "$a-$a-$a"}}`, 100)),
 		requests: []requestCase{gets("GET /", "500")}},
 	{name: "a search that takes too long", settings: steps(
 		`{"if": {"variable": "http_a", "operator": "!~", "value": ".*.*.*.*.*.*.*.*.*.*.*.*.*.*.*x!", "steps": []}}`),

@@ -28,10 +28,10 @@ type programRun struct {
 }
 
 const (
-	// maxExpanded is the maximum total size in bytes of the values that the steps of a program set for a request. A
-	// step can double the value of a variable, so a few lines could need any amount of memory.
+	// maxExpanded is the maximum total size in bytes of the values that the steps of a program set or compare for a
+	// request. A step can double the value of a variable, so a few lines could need any amount of memory.
 	maxExpanded = 1 << 20
-	// maxValue is the maximum size in bytes of each of these values. A template has up to nginx.MaxVariables of them.
+	// maxValue is the maximum size in bytes of each of these values.
 	maxValue = 1 << 16
 )
 
@@ -45,10 +45,11 @@ var (
 
 // expand expands a template. It returns an error if the program sets too many bytes.
 func (r *programRun) expand(t *nginx.Template, lookup func(string) string) (string, error) {
-	value := t.Expand(lookup)
-	if r.left -= len(value); r.left < 0 || len(value) > maxValue {
+	value, ok := t.ExpandWithin(min(r.left, maxValue), lookup)
+	if !ok {
 		return "", errTooLarge
 	}
+	r.left -= len(value)
 	return value, nil
 }
 
@@ -132,7 +133,8 @@ func (c *condition) holds(r *programRun) (bool, error) {
 	value := r.x.Variable(c.variable)
 	switch {
 	case c.value != nil:
-		return (value == c.value.Expand(r.x.Variable)) != c.negated, nil
+		other, err := r.expand(c.value, r.x.Variable)
+		return (value == other) != c.negated, err
 	case c.search != nil:
 		found, err := c.search.matches(r, value)
 		return found != c.negated, err

@@ -65,17 +65,24 @@ func (h *substitution) Apply(x *exchange.Exchange) (bool, error) {
 	return false, nil
 }
 
-// expand returns the texts and their replacements for a request. It leaves out a text that is empty or too long because
-// of its variables. It returns nil if there is no text.
+// maxReplacements is the maximum total size in bytes of the replacements for a response.
+const maxReplacements = 1 << 20
+
+// expand returns the texts and their replacements for a request. It leaves out a text that is empty, and a text that is
+// too long, or has a replacement that is too long, because of variables. It returns nil if there is no text.
 func (h *substitution) expand(lookup func(name string) string) (*substitute.Texts, [][]byte) {
 	if h.texts != nil {
 		return h.texts, h.replacements
 	}
 	var texts []string
 	var replacements [][]byte
+	left := maxReplacements
 	for i := range h.from {
-		if text := h.from[i].Expand(lookup); text != "" && len(text) <= substitute.MaxText {
-			texts, replacements = append(texts, text), append(replacements, []byte(h.to[i].Expand(lookup)))
+		text, ok := h.from[i].ExpandWithin(substitute.MaxText, lookup)
+		replacement, fits := h.to[i].ExpandWithin(left, lookup)
+		if text != "" && ok && fits {
+			texts, replacements = append(texts, text), append(replacements, []byte(replacement))
+			left -= len(replacement)
 		}
 	}
 	if texts == nil {

@@ -2,6 +2,7 @@ package nginx
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
@@ -150,18 +151,39 @@ func (t *Template) Variables() (all []string) {
 // Expand returns the text in which each variable is replaced with the value that lookup returns for it. It does not
 // allocate if the template consists of a single variable.
 func (t *Template) Expand(lookup func(name string) string) string {
+	text, _ := t.ExpandWithin(math.MaxInt, lookup)
+	return text
+}
+
+// ExpandWithin is like Expand, but ok is false if the text is longer than limit bytes. The text is then not built, so
+// that it needs no memory.
+func (t *Template) ExpandWithin(limit int, lookup func(name string) string) (text string, ok bool) {
 	if len(t.parts) == 1 {
-		return t.parts[0]
+		return t.parts[0], len(t.parts[0]) <= limit
 	}
 	if len(t.parts) == 3 && t.parts[0] == "" && t.parts[2] == "" {
-		return lookup(t.parts[1])
+		text = lookup(t.parts[1])
+		return text, len(text) <= limit
 	}
-	var b strings.Builder
+	var values [MaxVariables]string
+	size := 0
 	for i, part := range t.parts {
 		if i%2 == 1 {
 			part = lookup(part)
+			values[i/2] = part
+		}
+		size += len(part)
+	}
+	if size > limit {
+		return "", false
+	}
+	var b strings.Builder
+	b.Grow(size)
+	for i, part := range t.parts {
+		if i%2 == 1 {
+			part = values[i/2]
 		}
 		b.WriteString(part)
 	}
-	return b.String()
+	return b.String(), true
 }

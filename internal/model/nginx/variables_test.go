@@ -32,6 +32,21 @@ func TestExpand(t *testing.T) {
 	}
 }
 
+func TestExpandWithin(t *testing.T) {
+	for text, size := range map[string]int{"": 0, "plain": 5, "$host": 6, "a${host}b$x.": 12} {
+		template, err := nginx.ParseTemplate(text, known)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := template.ExpandWithin(size, value); !ok || got != template.Expand(value) {
+			t.Errorf("%q expands to %q, %t", text, got, ok)
+		}
+		if _, ok := template.ExpandWithin(size-1, value); ok {
+			t.Errorf("%q expands to fewer than %d bytes", text, size)
+		}
+	}
+}
+
 func TestParseRefuses(t *testing.T) {
 	for _, text := range []string{"$", "$nosuch", "${host", "${}", "$ host", "${http_x-y}", "$$host"} {
 		if _, err := nginx.ParseTemplate(text, known); err == nil {
