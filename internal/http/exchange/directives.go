@@ -177,6 +177,9 @@ func (d *Directives) ChangeRequest(x *Exchange) {
 	}
 }
 
+// ChangesRequest reports whether ChangeRequest may change header fields.
+func (d *Directives) ChangesRequest() bool { return len(d.input) > 0 }
+
 // HostForEndpoint returns the Host header that programs set for requests to endpoints, or an empty string.
 func (x *Exchange) HostForEndpoint() (host string) {
 	for _, d := range x.forEndpoint {

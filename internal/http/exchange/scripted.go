@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -83,6 +84,30 @@ func (x *Exchange) SetGroups(subject string, groups []int, names []string) {
 			x.SetVariable(name, s.group(n))
 		}
 	}
+}
+
+// Subrequest calls fn, in which programs run as in a subrequest of nginx: fn starts without capture groups, and its
+// changes to the header fields and the host end with it. The variables that programs set are shared with the request.
+func (x *Exchange) Subrequest(fn func()) {
+	// ID and Client cache what they derive from the header fields of the client.
+	x.ID()
+	x.Client()
+	fields, host, outer := x.Fields, x.Host, x.setGroups("", nil)
+	x.Fields = slices.Clone(fields)
+	fn()
+	x.Fields, x.Host = fields, host
+	x.setGroups(outer.subject, outer.groups)
+}
+
+// setGroups replaces the capture groups, and returns the previous ones.
+func (x *Exchange) setGroups(subject string, groups []int) (previous scripted) {
+	if x.scripted == nil && groups == nil {
+		return previous
+	}
+	s := x.script()
+	previous = scripted{subject: s.subject, groups: s.groups}
+	s.subject, s.groups = subject, groups
+	return previous
 }
 
 // authResponse is the response of an external authentication service. It is used for $upstream_* while the variables

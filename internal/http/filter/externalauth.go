@@ -38,6 +38,8 @@ type externalAuth struct {
 	// X-Auth-Request-Redirect; if it is nil, the target of the client's request is used. key is the configured cache
 	// key, or nil if responses are not cached.
 	signIn, redirect, key *nginx.Template
+	// program runs before the service is asked. It is nil if there is none.
+	program *program
 	// set are additional header fields for the requests to the service. own are the names of all header fields that are
 	// never copied from the client's request.
 	set []setField
@@ -49,10 +51,12 @@ type externalAuth struct {
 	digest [sha256.Size]byte
 }
 
-// setField is a header field whose value may contain nginx variables.
+// setField is a header field whose value may contain nginx variables. ofProgram is true if the program of the filter
+// sets it.
 type setField struct {
-	field message.Field
-	value *nginx.Template
+	field     message.Field
+	value     *nginx.Template
+	ofProgram bool
 }
 
 // The names of two header fields that ingress-nginx sends to authentication services, and the value of X-Sent-From.
@@ -78,6 +82,11 @@ func newExternalAuth(of ir.ExternalAuth, shared *Shared) (_ Filter, err error) {
 	}
 	if err := h.setTemplates(&of); err != nil {
 		return nil, err
+	}
+	if of.Program != nil {
+		if err := h.setProgram(of.Program); err != nil {
+			return nil, err
+		}
 	}
 	if h.service.Wanted, err = wantedOf(of.ResponseHeaders); err != nil {
 		return nil, err
@@ -121,14 +130,24 @@ func (h *externalAuth) setTemplates(of *ir.ExternalAuth) (err error) {
 		if err != nil {
 			return err
 		}
-		field := message.NewField(header.Name, "")
-		if field.Kind.Hop() || !httpguts.ValidHeaderFieldName(header.Name) {
-			return fmt.Errorf("the header %q cannot be set", header.Name)
-		}
-		if field.Kind != message.CDNLoop {
-			h.set, h.own = append(h.set, setField{field, value}), append(h.own, field)
+		if err := h.setHeader(header.Name, value, false); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// setHeader adds a header field to the requests to the service. It replaces an earlier one with the same name.
+func (h *externalAuth) setHeader(name string, value *nginx.Template, ofProgram bool) error {
+	field := message.NewField(name, "")
+	if field.Kind.Hop() || !httpguts.ValidHeaderFieldName(name) {
+		return fmt.Errorf("the header %q cannot be set", name)
+	}
+	if field.Kind == message.CDNLoop {
+		return nil
+	}
+	h.set = slices.DeleteFunc(h.set, func(s setField) bool { return s.field.Is(field.Kind, field.Name) })
+	h.set, h.own = append(h.set, setField{field, value, ofProgram}), append(h.own, field)
 	return nil
 }
 
@@ -148,7 +167,7 @@ func wantedOf(names []string) (wanted []message.Field, _ error) {
 var (
 	errAuthHost = errors.New(
 		"external authentication: the URL contains the host of the request, but the Ingress serves any host")
-	errAuthRefused = errors.New("external authentication: the service rejected the request")
+	errAuthRefused = errors.New("external authentication: the request was rejected")
 )
 
 // Apply accepts or rejects the request according to the service's response, which may come from the cache. The
@@ -160,7 +179,10 @@ func (h *externalAuth) Apply(x *exchange.Exchange) (bool, error) {
 	}
 	verdict, err := h.verdict(x)
 	h.skip(x)
+	failure := (*exchange.Failure)(nil)
 	switch {
+	case errors.As(err, &failure):
+		return false, err
 	case errors.Is(err, callout.ErrBusy):
 		return false, exchange.Fail(http.StatusServiceUnavailable, err)
 	case err != nil:
@@ -185,7 +207,7 @@ func (h *externalAuth) refuse(x *exchange.Exchange, verdict *extauth.Verdict) (b
 	switch {
 	case !verdict.Denies():
 		return false, exchange.Fail(http.StatusInternalServerError,
-			fmt.Errorf("external authentication: the service returned status %d", verdict.Status))
+			fmt.Errorf("external authentication: the response has the status %d", verdict.Status))
 	case verdict.Status == http.StatusUnauthorized && h.signIn != nil:
 		h.setCookies(x, verdict)
 		return true, x.Respond(http.StatusFound, "", message.Location.Field(callout.ExpandURL(h.signIn, x.Variable)))
@@ -244,8 +266,16 @@ func (h *externalAuth) reserved(f message.Field) bool {
 	return false
 }
 
-// verdict returns the service's response for the request. It uses the cache if caching is enabled.
+// verdict returns the decision about the request: the response of the program or of the service.
 func (h *externalAuth) verdict(x *exchange.Exchange) (*extauth.Verdict, error) {
+	if h.program != nil {
+		return h.runProgram(x)
+	}
+	return h.ask(x)
+}
+
+// ask returns the service's response for the request. It uses the cache if caching is enabled.
+func (h *externalAuth) ask(x *exchange.Exchange) (*extauth.Verdict, error) {
 	if h.key == nil {
 		return h.call(x)
 	}
@@ -259,21 +289,31 @@ func (h *externalAuth) verdict(x *exchange.Exchange) (*extauth.Verdict, error) {
 }
 
 // keyOf returns the cache key for a request. It contains a hash of the settings, the Ingress, the host, the path of the
-// route, and the configured cache key. Each string is prefixed with its length, so that different lists of strings
-// never produce the same input for the hash.
+// route, the configured cache key, and the values of the header fields that the program sets.
 func (h *externalAuth) keyOf(x *exchange.Exchange) extauth.Key {
 	buffer := buffers.Get()
 	b := append(buffer.Bytes()[:0], h.digest[:]...)
 	for _, text := range [...]string{x.Route.Origin, x.Route.Host, x.Route.Type, x.Route.Path, message.Hostname(x.Host),
 		h.key.Expand(x.Variable)} {
-		n := len(text)
-		b = append(b, byte(n), byte(n>>8), byte(n>>16), byte(n>>24))
-		b = append(b, text...)
+		b = appendToKey(b, text)
+	}
+	for i := range h.set {
+		if h.set[i].ofProgram {
+			b = appendToKey(b, h.set[i].value.Expand(x.Variable))
+		}
 	}
 	key := extauth.Key{Namespace: ir.ParseRef(x.Route.Origin).Namespace, Digest: sha256.Sum256(b)}
 	buffer.Replace(b)
 	buffer.Release()
 	return key
+}
+
+// appendToKey appends a string with its length, so that different lists of strings never produce the same input for the
+// hash.
+func appendToKey(b []byte, text string) []byte {
+	n := len(text)
+	b = append(b, byte(n), byte(n>>8), byte(n>>16), byte(n>>24))
+	return append(b, text...)
 }
 
 // buffers is a pool of buffers for building cache keys and URLs.
@@ -336,25 +376,25 @@ func (h *externalAuth) headers(x *exchange.Exchange, to message.Fields) message.
 			to = append(to, *f)
 		}
 	}
-	to = h.addField(to, message.XRequestID, x.ID())
-	to = h.addField(to, message.XOriginalURL, originalURL(x))
-	to = h.addField(to, message.XOriginalMethod, x.Method)
-	to = h.addField(to, message.XRealIP, x.Client().IP)
-	to = h.addField(to, message.XForwardedFor, x.ForwardedFor())
-	to = h.addField(to, message.Via, x.Via())
+	to = h.addField(to, message.XRequestID.Field(x.ID()))
+	to = h.addField(to, message.XOriginalURL.Field(originalURL(x)))
+	to = h.addField(to, message.XOriginalMethod.Field(x.Method))
+	to = h.addField(to, message.XRealIP.Field(x.Client().IP))
+	to = h.addField(to, message.XForwardedFor.Field(x.ForwardedFor()))
+	to = h.addField(to, message.Via.Field(x.Via()))
 	// CDN-Loop is always sent, because it is needed to detect requests that loop back to this controller through the
 	// service.
 	to = append(to, message.CDNLoop.Field(x.CDNLoop()))
 	if h.detailed {
-		to = h.addField(to, message.XOriginalURI, x.Target)
-		to = h.addField(to, message.XScheme, x.Client().Proto)
+		to = h.addField(to, message.XOriginalURI.Field(x.Target))
+		to = h.addField(to, message.XScheme.Field(x.Client().Proto))
 	}
 	redirect := x.Target
 	if h.redirect != nil {
 		redirect = nginx.EscapeControls(h.redirect.Expand(x.Variable))
 	}
-	to = append(to, message.Field{Name: sentFromName, Value: sentFrom},
-		message.Field{Name: redirectName, Value: redirect})
+	to = h.addField(to, message.Field{Name: sentFromName, Value: sentFrom})
+	to = h.addField(to, message.Field{Name: redirectName, Value: redirect})
 	for _, set := range h.set {
 		if set.field.Value = nginx.EscapeControls(set.value.Expand(x.Variable)); set.field.Value != "" {
 			to = append(to, set.field)
@@ -372,16 +412,16 @@ func mayForward(x *exchange.Exchange, f *message.Field) bool {
 
 // addField appends a header field to the list of header fields (to) and returns the new list. It appends nothing if the
 // value is empty, or if the configuration contains its own value for this header field.
-func (h *externalAuth) addField(to message.Fields, kind message.Kind, value string) message.Fields {
+func (h *externalAuth) addField(to message.Fields, field message.Field) message.Fields {
 	for i := range h.set {
-		if h.set[i].field.Kind == kind {
+		if h.set[i].field.Is(field.Kind, field.Name) {
 			return to
 		}
 	}
-	if value == "" {
+	if field.Value == "" {
 		return to
 	}
-	return append(to, kind.Field(value))
+	return append(to, field)
 }
 
 // originalURL returns the absolute URL that the client requested.

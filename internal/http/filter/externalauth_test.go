@@ -201,6 +201,22 @@ func TestExternalAuthRequest(t *testing.T) {
 				" | X-Auth-Request-Redirect: https://shop.example/a%0D | X-App: shop shop.example {env.HOME}" +
 				" | X-Original-Method: any",
 		},
+		"fields of a program": {
+			settings: `{"url": "http://auth.example", "set_headers": [{"name": "X-App", "value": "a"},
+				{"name": "X-Kept", "value": "a"}], "program": {
+				"input_headers": [{"set": [{"name": "X-Input", "value": "$http_x_real_ip"}], "clear": ["Cookie"]}],
+				"endpoint_headers": [{"name": "X-Forwarded-Host", "value": "$http_host"},
+					{"name": "X-Forwarded-Method", "value": "$request_method"}, {"name": "x-app", "value": "b"},
+					{"name": "X-Real-IP", "value": "$remote_addr!"}, {"name": "X-Sent-From", "value": ""},
+					{"name": "X-Auth-Request-Redirect", "value": "/"}, {"name": "Accept", "value": ""}]}}`,
+			request: "PUT http://shop.example/ | X-Request-ID: me | X-Forwarded-Host: client | Cookie: a=b" +
+				" | X-Forwarded-Method: client | Accept: client | X-Input: client | X-Real-IP: client",
+			line: "GET http://auth.example:80/", host: "auth.example",
+			fields: "X-Input: client | X-Request-ID: me | X-Original-URL: http://shop.example/" +
+				" | X-Original-Method: PUT | X-Forwarded-For: 192.0.2.1 | CDN-Loop: k8singress | X-Kept: a" +
+				" | X-Forwarded-Host: shop.example | X-Forwarded-Method: PUT | x-app: b" +
+				" | X-Real-IP: 192.0.2.1! | X-Auth-Request-Redirect: /",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			env := newEnvironment(t)

@@ -17,7 +17,7 @@ var cases = map[string][]filterCase{
 	"k8singress_basic_auth":       basicAuthCases,
 	"k8singress_cors":             corsCases,
 	"k8singress_direct_response":  directResponseCases,
-	"k8singress_external_auth":    externalAuthCases,
+	"k8singress_external_auth":    slices.Concat(externalAuthCases, authProgramCases),
 	"k8singress_host_redirect":    hostRedirectCases,
 	"k8singress_maintenance":      maintenanceCases,
 	"k8singress_mirror":           mirrorCases,

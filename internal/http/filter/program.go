@@ -55,6 +55,16 @@ type branch struct {
 }
 
 func newProgram(of ir.Program) (Filter, error) {
+	p, err := compileProgram(&of)
+	if err != nil {
+		return nil, err
+	}
+	p.paths, err = newPathGuard(&of)
+	return p, err
+}
+
+// compileProgram compiles a program, except its field paths.
+func compileProgram(of *ir.Program) (*program, error) {
 	p := &program{relative: of.RelativeRedirects, server: of.Server}
 	var err error
 	if p.level, err = newLevel(&of.Directives); err != nil {
@@ -63,10 +73,7 @@ func newProgram(of ir.Program) (Filter, error) {
 	if p.steps, err = p.compile(of.Steps); err != nil {
 		return nil, err
 	}
-	if p.paths, err = newPathGuard(&of); err != nil {
-		return nil, err
-	}
-	p.usesGroups, p.usesNames = of.UsesGroups(), p.usesOthers(&of)
+	p.usesGroups, p.usesNames = of.UsesGroups(), p.usesOthers(of)
 	return p, nil
 }
 
@@ -148,7 +155,7 @@ func (p *program) newBranch(of *ir.If) (*branch, error) {
 // Apply runs the steps. Then the directives of the last condition that was true apply, or else the directives of the
 // program.
 func (p *program) Apply(x *exchange.Exchange) (bool, error) {
-	r := programRun{program: p, x: x, level: p.level, left: maxExpanded, budget: pattern.NewBudget()}
+	r := p.newRun(x)
 	var err error
 	if p.runsSteps(x) {
 		if err = p.paths.check(x); err == nil {
@@ -183,6 +190,10 @@ func (p *program) runsSteps(x *exchange.Exchange) bool {
 	ran := x.ServerProgram == p
 	x.ServerProgram = p
 	return !ran
+}
+
+func (p *program) newRun(x *exchange.Exchange) programRun {
+	return programRun{program: p, x: x, level: p.level, left: maxExpanded, budget: pattern.NewBudget()}
 }
 
 // useGroupsOfRoute makes the capture groups of the route's regular expression available.

@@ -25,6 +25,11 @@ type ExternalAuth struct {
 	KeptHeaders []string `json:"kept_headers,omitempty"`
 	// SetHeaders are additional header fields of the request to the service. Their values may contain nginx variables.
 	SetHeaders []Header `json:"set_headers,omitempty"`
+	// Program runs for each request before the service is asked, or is nil. If it returns a response, the service is not
+	// asked, and the status of the response decides as the status of the service does. Otherwise its InputHeaders and
+	// EndpointHeaders apply to the request to the service, after SetHeaders. It must not rewrite the path or end the
+	// steps, and its other directives have no effect.
+	Program *Program `json:"program,omitempty"`
 	// AlwaysSetCookie adds the service's cookies to every response. Otherwise they are added only to responses with the
 	// status codes for which nginx's add_header has an effect, such as 200 and 302.
 	AlwaysSetCookie bool `json:"always_set_cookie,omitempty"`
@@ -70,7 +75,7 @@ func GuardsByRoute(filters []Filter) bool {
 		case Program:
 			return f.Guards() != NoRequests && f.readsRoute()
 		case ExternalAuth:
-			return ofRoute.MatchString(f.URL) ||
+			return ofRoute.MatchString(f.URL) || f.Program != nil && f.Program.namesRoute() ||
 				slices.ContainsFunc(f.SetHeaders, func(h Header) bool { return ofRoute.MatchString(h.Value) })
 		}
 		return false

@@ -120,6 +120,12 @@ func TestGuardsByRoute(t *testing.T) {
 			{If: &ir.If{Condition: ir.Condition{Variable: "location_path"},
 				Steps: []ir.Step{{Return: &ir.Return{Status: 403}}}}},
 		}}}, true},
+		"a program before authentication": {[]ir.Filter{ir.ExternalAuth{URL: "http://auth", Program: &ir.Program{
+			Directives: ir.Directives{EndpointHeaders: []ir.Header{{Name: "A", Value: "$namespace"}}},
+		}}}, true},
+		"a program about the request": {[]ir.Filter{ir.ExternalAuth{URL: "http://auth", Program: &ir.Program{
+			Directives: ir.Directives{EndpointHeaders: []ir.Header{{Name: "A", Value: "$http_host"}}},
+		}}}, false},
 		"one of several": {[]ir.Filter{ir.AnyOf{Filters: []ir.Filter{ir.BasicAuth{}, auth("http://$service_port")}}},
 			true},
 	} {

@@ -24,6 +24,30 @@ func (p *Program) PathConditions() (conditions []Condition, all bool) {
 	return flow.conditions, true
 }
 
+// WithHeaderDecisions returns the program with a further condition at the end of its steps for each variable that it
+// sets and uses in a header of the request, as if this variable decided whether the program responds. It is for programs
+// whose request headers decide about access, because an authentication service gets them.
+func (p *Program) WithHeaderDecisions() *Program {
+	used := map[string]bool{}
+	for d := range p.allDirectives() {
+		for text := range d.templates() {
+			for _, found := range anyVariable.FindAllStringSubmatch(text, -1) {
+				used[found[1]] = true
+			}
+		}
+	}
+	own := p.OwnVariables()
+	slices.Sort(own)
+	extended := &Program{Steps: slices.Clone(p.Steps)}
+	for _, name := range slices.Compact(own) {
+		if used[name] {
+			extended.Steps = append(extended.Steps,
+				Step{If: &If{Condition: Condition{Variable: name}, Steps: []Step{{Return: &Return{}}}}})
+		}
+	}
+	return extended
+}
+
 // pathFlow finds out what the path of a request decides in a program.
 type pathFlow struct {
 	// direct is true if the conditions in the field conditions count as decisions by the path. Without them, a program

@@ -111,3 +111,26 @@ func TestPathConditions(t *testing.T) {
 		}
 	}
 }
+
+// TestHeaderDecisions checks that the variables in the request headers of a program count as decisions.
+func TestHeaderDecisions(t *testing.T) {
+	for name, c := range map[string]struct {
+		header string
+		steps  []ir.Step
+		want   bool
+	}{
+		"the target itself":   {"$request_uri", nil, false},
+		"another variable":    {"$a", []ir.Step{set("b", "$request_uri"), set("a", "$host")}, false},
+		"a copy":              {"${a}", []ir.Step{set("a", "$request_uri")}, true},
+		"by a condition":      {"$a", []ir.Step{when("request_uri", ir.Matches, "^/a", set("a", "1"))}, true},
+		"by a named group":    {"x$a", []ir.Step{when("request_uri", ir.Matches, "^/(?<a>.)")}, true},
+		"by another variable": {"$a", []ir.Step{when("host", ir.Matches, "^a", set("a", "1"))}, false},
+	} {
+		program := ir.Program{Steps: c.steps}
+		program.EndpointHeaders = []ir.Header{{Name: "X-A", Value: c.header}}
+		conditions, all := program.WithHeaderDecisions().PathConditions()
+		if got := conditions != nil || !all; got != c.want || len(program.Steps) != len(c.steps) {
+			t.Errorf("%s: %t, %v", name, got, conditions)
+		}
+	}
+}

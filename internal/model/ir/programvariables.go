@@ -222,6 +222,16 @@ var ofRequest = regexp.MustCompile(`^((arg|cookie|http)_\w+|args|best_http_host|
 
 var anyVariable = regexp.MustCompile(`\$\{?([1-9]|\w+)`)
 
+// namesRoute reports whether a template of the program contains a variable that describes the route.
+func (p *Program) namesRoute() bool {
+	for text := range p.Templates() {
+		if ofRoute.MatchString(text) {
+			return true
+		}
+	}
+	return false
+}
+
 // readsRoute reports whether the steps may depend on the route: on variables that describe it, or on the groups of its
 // regular expression.
 func (p *Program) readsRoute() bool {
