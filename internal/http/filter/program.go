@@ -181,8 +181,8 @@ func (p *program) Apply(x *exchange.Exchange) (bool, error) {
 	return false, nil
 }
 
-// runsSteps reports whether the steps must run for a request. As in nginx, those of a host run once for each request,
-// even if another route is searched for the request.
+// runsSteps reports whether the steps must run for a request. As in nginx, the steps of a server run once for each
+// request, even if another route is searched for the request.
 func (p *program) runsSteps(x *exchange.Exchange) bool {
 	if !p.server {
 		return !x.RewriteEnded
