@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/nginx"
@@ -93,6 +94,9 @@ func (s *Settings) finishLocation() {
 				class = snippets.LeftOut
 			}
 			l.Invalid = append(l.Invalid, snippets.Finding{Place: v.Place, Class: class, Text: err.Error()})
+		}
+		if strings.HasPrefix(v.Annotation, "proxy-ssl-") {
+			s.Asked.BackendTLS.WithoutSecret = true
 		}
 	}
 }

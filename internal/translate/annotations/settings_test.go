@@ -132,18 +132,17 @@ func TestTracingNeedsCollector(t *testing.T) {
 // TestBackendTLSWithoutSecret checks that the settings of TLS connections to endpoints apply without a Secret only if a
 // snippet sets some of them, and that no annotation gets a warning then.
 func TestBackendTLSWithoutSecret(t *testing.T) {
-	all := map[string]string{
+	values := map[string]string{
 		annotations.Prefix + "backend-protocol":      "HTTPS",
 		annotations.Prefix + "proxy-ssl-server-name": "on",
 	}
-	if settings, problems := annotations.Parse(annotations.Settings{}, all); settings.Forwarding.TLS != nil ||
+	if settings, problems := annotations.Parse(all, values); settings.Forwarding.TLS != nil ||
 		len(problems) != 1 {
 		t.Errorf("the settings are %v, with the problems %v", settings.Forwarding.TLS, problems)
 	}
-	var defaults annotations.Settings
-	defaults.Asked.BackendTLS.WithoutSecret = true
-	want := &ir.BackendTLS{Name: "upstream_balancer", SendName: true, Depth: 1}
-	if diff := cmp.Diff(want, parse(t, defaults, all).Forwarding.TLS); diff != "" {
+	values[annotations.Prefix+"configuration-snippet"] = "proxy_ssl_name app.example;"
+	want := &ir.BackendTLS{Name: "app.example", SendName: true, Depth: 1}
+	if diff := cmp.Diff(want, parse(t, all, values).Forwarding.TLS); diff != "" {
 		t.Errorf("TLS to the endpoints (-want +got):\n%s", diff)
 	}
 }
