@@ -2,6 +2,7 @@ package filter
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/extauth"
@@ -14,7 +15,7 @@ var errAuthSteps = errors.New("the program of external authentication changes th
 
 // setProgram compiles the program for the requests to the service.
 func (h *externalAuth) setProgram(of *ir.Program) (err error) {
-	if rewrites(of.Steps) {
+	if rewrites(of.Steps) || slices.Contains(of.OwnVariables(), "args") {
 		return errAuthSteps
 	}
 	if h.program, err = compileProgram(of); err != nil {
@@ -35,11 +36,11 @@ func (h *externalAuth) setProgram(of *ir.Program) (err error) {
 	return nil
 }
 
-// rewrites reports whether steps may change the request of the client, or end themselves without a response.
+// rewrites reports whether steps may change the path of the request, or end themselves without a response.
 func rewrites(steps []ir.Step) bool {
 	for i := range steps {
 		switch s := &steps[i]; {
-		case s.Rewrite != nil, s.Break, s.Set != nil && s.Set.Name == "args", s.If != nil && rewrites(s.If.Steps):
+		case s.Rewrite != nil, s.Break, s.If != nil && rewrites(s.If.Steps):
 			return true
 		}
 	}

@@ -128,13 +128,15 @@ var authProgramCases = []filterCase{
 	rejected("a program that breaks", `{"url": "http://a", "program": {"steps": [{"break": true}]}}`, "ends its steps"),
 	rejected("a program that sets the query", `{"url": "http://a", "program": {"steps": [
 		{"set": {"name": "args", "value": "a"}}]}}`, "changes the path or the query"),
+	rejected("a program with a group that sets the query", `{"url": "http://a", "program": {"steps": [
+		{"if": {"variable": "host", "operator": "~", "value": "(?<args>.)"}}]}}`, "changes the path or the query"),
 	rejected("a program with a field of the connection", `{"url": "http://a", "program": {"endpoint_headers": [
 		{"name": "Host", "value": "a"}]}}`, `the header "Host" cannot be set`),
 	rejected("a program with an invalid step", `{"url": "http://a", "program": {"steps": [{}]}}`, "empty"),
 }
 
-// TestAuthProgramScope checks that a program for authentication requests does not see the capture groups of the request,
-// that it does not change them, and that its variables are shared with the request, as in nginx.
+// TestAuthProgramScope checks that a program for authentication requests neither sees nor changes the capture groups of
+// the client's request, and that it shares its variables with this request, as in nginx.
 func TestAuthProgramScope(t *testing.T) {
 	env := newEnvironment(t)
 	env.answer = "200"

@@ -25,10 +25,10 @@ type ExternalAuth struct {
 	KeptHeaders []string `json:"kept_headers,omitempty"`
 	// SetHeaders are additional header fields of the request to the service. Their values may contain nginx variables.
 	SetHeaders []Header `json:"set_headers,omitempty"`
-	// Program runs for each request before the service is asked, or is nil. If it returns a response, the service is not
-	// asked, and the status of the response decides as the status of the service does. Otherwise its InputHeaders and
+	// Program runs for each request before the service is asked. If it returns a response, the service is not asked,
+	// and the status of the response decides as the status of the service does. Otherwise its InputHeaders and
 	// EndpointHeaders apply to the request to the service, after SetHeaders. It must not rewrite the path or end the
-	// steps, and its other directives have no effect.
+	// steps, and its other directives have no effect. Nil means that there is no program.
 	Program *Program `json:"program,omitempty"`
 	// AlwaysSetCookie adds the service's cookies to every response. Otherwise they are added only to responses with the
 	// status codes for which nginx's add_header has an effect, such as 200 and 302.

@@ -24,9 +24,9 @@ func (p *Program) PathConditions() (conditions []Condition, all bool) {
 	return flow.conditions, true
 }
 
-// WithHeaderDecisions returns the program with a further condition at the end of its steps for each variable that it
-// sets and uses in a header of the request, as if this variable decided whether the program responds. It is for programs
-// whose request headers decide about access, because an authentication service gets them.
+// WithHeaderDecisions returns the program with more conditions at the end of its steps: one for each variable that it
+// sets and uses in a header of the request, as if this variable decided whether the program responds. It is for
+// programs whose request headers decide about access, because an authentication service gets them.
 func (p *Program) WithHeaderDecisions() *Program {
 	used := map[string]bool{}
 	for d := range p.allDirectives() {
