@@ -24,6 +24,7 @@ func newCache[R any]() *cache[R] { return &cache[R]{recent: map[texts]*R{}} }
 var (
 	locationResults = newCache[Result]()
 	serverResults   = newCache[ServerResult]()
+	authResults     = newCache[Result]()
 )
 
 // of returns the result of the texts. The function interpret computes it if it is not in the cache.

@@ -76,6 +76,8 @@ func (r *reader) setHeader(d *Directive) error {
 		if err := checkField(to.Name); err != nil {
 			return err
 		}
+	} else if r.auth {
+		return errAuthHost
 	}
 	if d.Name == "grpc_set_header" {
 		r.scope.grpc = append(r.scope.grpc, to)

@@ -63,6 +63,9 @@ func (r *reader) checkSet(h *ir.Header, input bool) error {
 	if input && strings.ContainsFunc(h.Value, isControl) {
 		return errControl
 	}
+	if err := r.checkAuthInput(h.Name); err != nil {
+		return err
+	}
 	return checkResponseField(h.Name, h.Value)
 }
 

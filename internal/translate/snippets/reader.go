@@ -28,6 +28,8 @@ type reader struct {
 	conditions []condition
 	// substitution becomes Result.Substitution if it has pairs.
 	substitution ir.Substitution
+	// auth is true for the text of the requests to an authentication service.
+	auth bool
 	// server collects the locations of a text for servers. It is nil for other texts.
 	server *serverReader
 	// location is the location whose content is read. It is nil outside of the locations of a text for servers.
@@ -101,7 +103,10 @@ func (r *reader) judge(d *Directive) (Class, string) {
 		return Unreadable, err.Error()
 	}
 	class, reason := row.Class, row.Doc
-	if row.Class == Works {
+	if r.auth {
+		class, reason = row.inAuth()
+	}
+	if class == Works {
 		err = r.interpret(d)
 	} else if special := exceptions[d.Name]; special != nil {
 		err = special(d)

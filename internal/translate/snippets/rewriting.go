@@ -24,6 +24,9 @@ func (r *reader) set(d *Directive) error {
 	if err != nil {
 		return err
 	}
+	if err := r.checkAuthVariables(name); err != nil {
+		return err
+	}
 	if err := r.checkTemplate(&d.Args[1]); err != nil {
 		return err
 	}

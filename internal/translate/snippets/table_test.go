@@ -49,6 +49,10 @@ func TestDoc(t *testing.T) {
 		key := strings.ReplaceAll(string(s.Class), " ", "")
 		byClass[key] = append(byClass[key], s)
 	}
+	for _, s := range authSections {
+		names := "`" + strings.ReplaceAll(s.names, " ", "`, `") + "`"
+		byClass["auth"] = append(byClass["auth"], &section{Class: s.Class, Title: s.Reason, Joined: names})
+	}
 	fixture.Printed(t, "../../../docs/snippets.md", byClass, *update)
 }
 
@@ -81,6 +85,26 @@ func TestTable(t *testing.T) {
 	for name, c := range conversions {
 		if !seen[name] || c.values == nil {
 			t.Errorf("the table does not contain %s, or it has no function", name)
+		}
+	}
+}
+
+// TestAuthSections checks that each directive is in one section only, that the table contains it, and that the section
+// is never weaker than the table: requests to authentication services have no directive that works there only.
+func TestAuthSections(t *testing.T) {
+	seen := map[string]bool{}
+	for _, s := range authSections {
+		for name := range strings.FieldsSeq(s.names) {
+			row := byName()[name]
+			switch {
+			case row == nil || seen[name] || s.Reason == "":
+				t.Errorf("%s is not in the table, is in two sections, or has no reason", name)
+			case s.Class == Works && row.Class != Works, s.Class != Guard && row.Class == Guard:
+				t.Errorf("%s has the class %s, and %s in locations", name, s.Class, row.Class)
+			case s.Class != Works && s.Class == row.Class && s.Reason == row.Doc:
+				t.Errorf("%s is the same in locations", name)
+			}
+			seen[name] = true
 		}
 	}
 }

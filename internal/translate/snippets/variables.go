@@ -33,6 +33,9 @@ func (r *reader) checkPattern(expression *string, fold bool) error {
 		if err := checkSettable(strings.ToLower(name)); err != nil {
 			return err
 		}
+		if err := r.checkAuthVariables(strings.ToLower(name)); err != nil {
+			return err
+		}
 		*expression = strings.ReplaceAll(*expression, "<"+name+">", "<"+strings.ToLower(name)+">")
 	}
 	return nil
@@ -91,8 +94,11 @@ func lowerVariables(text string) string {
 // checkTemplate checks the variables of a template, and writes their names in lower case.
 func (r *reader) checkTemplate(text *string) error {
 	*text = lowerVariables(*text)
-	_, err := nginx.ParseTemplate(*text, r.knows)
-	return err
+	t, err := nginx.ParseTemplate(*text, r.knows)
+	if err != nil {
+		return err
+	}
+	return r.checkAuthVariables(t.Variables()...)
 }
 
 // checkOneLine is like checkTemplate, for a template whose value becomes a part of a header.
@@ -117,7 +123,7 @@ func (r *reader) checkVariable(name *string) error {
 	if !r.knows(*name) {
 		return fmt.Errorf("there is no variable $%s here", *name)
 	}
-	return nil
+	return r.checkAuthVariables(*name)
 }
 
 // knows reports whether templates may contain the variable.
