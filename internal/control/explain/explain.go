@@ -85,8 +85,7 @@ func writeDestination(b *strings.Builder, depth int, to *document.Destination, d
 		return
 	}
 	for _, handler := range handlers(to.Chain) {
-		name, settings := splitHandler(handler)
-		step(b, depth, name, settings)
+		writeHandler(b, depth, handler)
 	}
 	if to.TLS != nil {
 		step(b, depth, "TLS to the endpoints", document.Encode(to.TLS))
@@ -134,14 +133,38 @@ func handlers(chain json.RawMessage) (all []json.RawMessage) {
 // ownPrefix is the prefix of the module names of our handlers. It is omitted in the description.
 const ownPrefix = "k8singress_"
 
-// splitHandler splits the JSON of a handler into its readable name and its other settings.
-func splitHandler(handler json.RawMessage) (name string, settings json.RawMessage) {
+// anyOfName is the name of the handler that accepts a request if one of its filters accepts the request.
+const anyOfName = "k8singress_any_of"
+
+// writeHandler writes the readable name of a handler and its settings. The settings are nginx directives if the handler
+// comes from a snippet, and JSON otherwise. The filters of the handler anyOfName are written below it.
+func writeHandler(b *strings.Builder, depth int, handler json.RawMessage) {
+	var name string
 	fields := map[string]json.RawMessage{}
 	if json.Unmarshal(handler, &fields) != nil || json.Unmarshal(fields["handler"], &name) != nil {
-		return string(handler), nil
+		step(b, depth, string(handler), nil)
+		return
 	}
 	delete(fields, "handler")
-	return strings.ReplaceAll(strings.TrimPrefix(name, ownPrefix), "_", " "), document.Encode(fields)
+	readable := strings.ReplaceAll(strings.TrimPrefix(name, ownPrefix), "_", " ")
+	settings := document.Encode(fields)
+	var anyOf document.AnyOf
+	if name == anyOfName && json.Unmarshal(settings, &anyOf) == nil {
+		step(b, depth, readable, nil)
+		for _, one := range anyOf.Filters {
+			writeHandler(b, depth+1, one)
+		}
+		return
+	}
+	if write := inNginxWords[name]; write != nil {
+		text := nginxText{depth: depth + 1}
+		if write(&text, settings) == nil {
+			step(b, depth, readable, nil)
+			b.WriteString(text.String())
+			return
+		}
+	}
+	step(b, depth, readable, settings)
 }
 
 // step writes the line that describes one handler, with the handler's settings if there are any.

@@ -66,6 +66,14 @@ func TestText(t *testing.T) {
 			"  prefix /  (Ingress/a/web)\n    source ranges {\"allow\":[\"::/0\"]}\n" +
 				"    static response {\"a\":2,\"b\":1}\n    proxy\n    7\n",
 		},
+		"any of several handlers": {
+			&document.Host{Routes: []*document.Route{{Type: "prefix", Path: "/", Origin: "Ingress/a/web",
+				Destination: document.Destination{Chain: chain(`{"handler":"k8singress_any_of","filters":[` +
+					`{"handler":"k8singress_access_rules","rules":[{"network":"all"}]},` +
+					`{"handler":"k8singress_basic_auth","users":{"secret":"a/b"}}]}`)}}}},
+			"  prefix /  (Ingress/a/web)\n    any of\n      access rules\n        deny all;\n" +
+				"      basic auth {\"users\":{\"secret\":\"a/b\"}}\n",
+		},
 		"everything around a route": {
 			&document.Host{
 				HTTPSRedirect: &ir.HTTPSRedirect{Status: 301},

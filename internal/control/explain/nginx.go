@@ -1,0 +1,220 @@
+package explain
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+)
+
+// inNginxWords maps the names of handlers that come from snippets to functions that print their settings as nginx
+// would write them.
+var inNginxWords = map[string]func(n *nginxText, settings json.RawMessage) error{
+	"k8singress_access_rules": printing((*nginxText).accessRules),
+	"k8singress_program":      printing((*nginxText).program),
+	"k8singress_substitution": printing((*nginxText).substitution),
+}
+
+func printing[T any](write func(*nginxText, *T)) func(*nginxText, json.RawMessage) error {
+	return func(n *nginxText, settings json.RawMessage) error {
+		var of T
+		err := json.Unmarshal(settings, &of)
+		if err == nil {
+			write(n, &of)
+		}
+		return err
+	}
+}
+
+// nginxText prints nginx configuration.
+type nginxText struct {
+	strings.Builder
+	depth int
+}
+
+// line prints a directive. Arguments are quoted if nginx needs quotes.
+func (n *nginxText) line(name string, arguments ...string) {
+	n.WriteString(indent(n.depth) + name)
+	for _, argument := range arguments {
+		n.WriteString(" " + quoted(argument))
+	}
+	n.WriteString(";\n")
+}
+
+// lines prints a directive for each of the arguments.
+func (n *nginxText) lines(name string, arguments []string) {
+	for _, argument := range arguments {
+		n.line(name, argument)
+	}
+}
+
+// lineIf prints a directive if the condition is true.
+func (n *nginxText) lineIf(condition bool, name string, arguments ...string) {
+	if condition {
+		n.line(name, arguments...)
+	}
+}
+
+// quoted returns an argument as nginx reads it. Control characters are written as Go writes them, because the text is
+// for terminals.
+func quoted(argument string) string {
+	if argument != "" && !strings.ContainsFunc(argument, func(r rune) bool {
+		return strings.ContainsRune(" ;{}\"'#\\", r) || !strconv.IsPrint(r)
+	}) {
+		return argument
+	}
+	var b strings.Builder
+	b.WriteByte('"')
+	for i, r := range argument {
+		switch {
+		case r == '"':
+			b.WriteString(`\"`)
+		case r == '\\' && !(i+1 < len(argument) && strings.IndexByte("\"'\\trn", argument[i+1]) < 0):
+			b.WriteString(`\\`)
+		case strconv.IsPrint(r):
+			b.WriteRune(r)
+		default:
+			escaped := strconv.QuoteRune(r)
+			b.WriteString(escaped[1 : len(escaped)-1])
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+func (n *nginxText) accessRules(of *ir.AccessRules) {
+	for _, rule := range of.Rules {
+		name := "deny"
+		if rule.Allow {
+			name = "allow"
+		}
+		n.line(name, rule.Network)
+	}
+}
+
+func (n *nginxText) substitution(of *ir.Substitution) {
+	for _, pair := range of.Pairs {
+		n.line("sub_filter", pair.From, pair.To)
+	}
+	n.lineIf(of.Repeat, "sub_filter_once", "off")
+	n.lineIf(of.Types != nil, "sub_filter_types", of.Types...)
+	n.lineIf(of.KeepLastModified, "sub_filter_last_modified", "on")
+}
+
+func (n *nginxText) program(of *ir.Program) {
+	n.steps(of.Steps)
+	n.directives(&of.Directives)
+	n.lineIf(of.RelativeRedirects, "absolute_redirect", "off")
+}
+
+func (n *nginxText) steps(steps []ir.Step) {
+	for i := range steps {
+		switch s := &steps[i]; {
+		case s.Set != nil:
+			n.line("set", "$"+s.Set.Name, s.Set.Value)
+		case s.If != nil:
+			n.branch(s.If)
+		case s.Return != nil:
+			n.response(s.Return)
+		case s.Rewrite != nil:
+			n.rewrite(s.Rewrite)
+		case s.Break:
+			n.line("break")
+		}
+	}
+}
+
+func (n *nginxText) branch(of *ir.If) {
+	condition := "$" + of.Variable
+	if of.Operator != ir.IsTrue {
+		condition += " " + string(of.Operator) + " " + quoted(of.Value)
+	}
+	fmt.Fprintf(n, "%sif (%s) {\n", indent(n.depth), condition)
+	n.depth++
+	n.steps(of.Steps)
+	if of.Directives != nil {
+		n.directives(of.Directives)
+	}
+	n.depth--
+	n.WriteString(indent(n.depth) + "}\n")
+}
+
+func (n *nginxText) response(of *ir.Return) {
+	arguments := []string{strconv.Itoa(of.Status)}
+	if of.HasText || of.Text != "" {
+		arguments = append(arguments, of.Text)
+	}
+	n.line("return", arguments...)
+}
+
+func (n *nginxText) rewrite(of *ir.Rewrite) {
+	arguments := []string{of.Pattern, of.Target}
+	if of.Flag != ir.NoFlag {
+		arguments = append(arguments, string(of.Flag))
+	}
+	n.line("rewrite", arguments...)
+}
+
+// directives prints the directives of a level, including the directives that it inherits.
+func (n *nginxText) directives(of *ir.Directives) {
+	for i := range of.InputHeaders {
+		n.moreHeaders("_input", &of.InputHeaders[i])
+	}
+	for _, header := range of.EndpointHeaders {
+		n.line("proxy_set_header", header.Name, header.Value)
+	}
+	n.lines("proxy_hide_header", of.Hide)
+	n.lines("proxy_pass_header", of.Pass)
+	for _, header := range of.AddHeaders {
+		arguments := []string{header.Name, header.Value}
+		if header.Always {
+			arguments = append(arguments, "always")
+		}
+		n.line("add_header", arguments...)
+	}
+	if of.Expires != nil {
+		n.expires(of.Expires)
+	}
+	for i := range of.MoreHeaders {
+		n.moreHeaders("", &of.MoreHeaders[i])
+	}
+	for _, variable := range of.AuthVariables {
+		n.line("auth_request_set", "$"+variable.Name, variable.Value)
+	}
+	n.lineIf(of.DefaultType != "", "default_type", of.DefaultType)
+	n.lineIf(of.Unlogged, "access_log", "off")
+}
+
+// moreHeaders prints directives of the module headers-more. kind is "_input" for request headers.
+func (n *nginxText) moreHeaders(kind string, of *ir.MoreHeaders) {
+	var flags []string
+	if of.IfPresent {
+		flags = append(flags, "-r")
+	}
+	if of.Statuses != nil {
+		flags = append(flags, "-s", strings.Trim(fmt.Sprint(of.Statuses), "[]"))
+	}
+	if of.Types != nil {
+		flags = append(flags, "-t", strings.Join(of.Types, " "))
+	}
+	var set []string
+	for _, header := range of.Set {
+		set = append(set, strings.TrimRight(header.Name+": "+header.Value, " "))
+	}
+	n.lineIf(set != nil, "more_set"+kind+"_headers", slices.Concat(flags, set)...)
+	n.lineIf(of.Clear != nil, "more_clear"+kind+"_headers", slices.Concat(flags, of.Clear)...)
+}
+
+func (n *nginxText) expires(of *ir.Expires) {
+	switch {
+	case of.Mode != "":
+		n.line("expires", of.Mode)
+	case of.Modified:
+		n.line("expires", "modified", strconv.FormatInt(of.Seconds, 10))
+	default:
+		n.line("expires", strconv.FormatInt(of.Seconds, 10))
+	}
+}

@@ -1,0 +1,121 @@
+package explain_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/k8singress/k8singress/internal/control/explain"
+	"github.com/k8singress/k8singress/internal/model/document"
+	"github.com/k8singress/k8singress/internal/model/ir"
+)
+
+// TestDirectives checks that the directives of snippets are printed one by one, as nginx writes them.
+func TestDirectives(t *testing.T) {
+	for name, c := range map[string]struct {
+		handler string
+		of      ir.Filter
+		want    string
+	}{
+		"steps": {"program", ir.Program{Steps: []ir.Step{
+			{Set: &ir.SetVariable{Name: "to", Value: "a b"}},
+			{If: &ir.If{Condition: ir.Condition{Variable: "http_user_agent", Operator: ir.MatchesFold,
+				Value: "bad(bot|spider)"},
+				Steps: []ir.Step{{Return: &ir.Return{Status: 403}}}}},
+			{If: &ir.If{Condition: ir.Condition{Variable: "to"},
+				Steps:      []ir.Step{{Set: &ir.SetVariable{Name: "to"}}, {Break: true}},
+				Directives: &ir.Directives{AddHeaders: []ir.AddedHeader{{Name: "X-To", Value: "$to"}}}}},
+			{Rewrite: &ir.Rewrite{Pattern: `^/old\.html$`, Target: "/new", Flag: ir.Last}},
+			{Rewrite: &ir.Rewrite{Pattern: "^/a", Target: "/b"}},
+			{Return: &ir.Return{Status: 200, Text: "one \"line\";\n", HasText: true}},
+			{Return: &ir.Return{Status: 200, HasText: true}},
+		}, RelativeRedirects: true}, `      set $to "a b";
+      if ($http_user_agent ~* bad(bot|spider)) {
+        return 403;
+      }
+      if ($to) {
+        set $to "";
+        break;
+        add_header X-To $to;
+      }
+      rewrite "^/old\.html$" /new last;
+      rewrite ^/a /b;
+      return 200 "one \"line\";\n";
+      return 200 "";
+      absolute_redirect off;
+`},
+		"directives": {"program", ir.Program{Directives: ir.Directives{
+			InputHeaders: []ir.MoreHeaders{{Clear: []string{"X-In*"}},
+				{Set: []ir.Header{{Name: "X-In", Value: "$host"}}, IfPresent: true}},
+			EndpointHeaders: []ir.Header{{Name: "X-Empty"}, {Name: "X-Host", Value: "$host"}},
+			Hide:            []string{"X-Hidden", "X-Other"}, Pass: []string{"Server"},
+			AddHeaders: []ir.AddedHeader{{Name: "X-Always", Value: "yes", Always: true}},
+			Expires:    &ir.Expires{Seconds: -1},
+			MoreHeaders: []ir.MoreHeaders{{
+				Set:      []ir.Header{{Name: "X-Frame-Options", Value: "DENY"}, {Name: "X-None"}},
+				Statuses: []int{404, 500}, Types: []string{"text/html", "text/plain"},
+			}, {Clear: []string{"Server"}}},
+			AuthVariables: []ir.SetVariable{{Name: "user", Value: "$upstream_http_x_user"}},
+			DefaultType:   "text/plain", Unlogged: true,
+		}}, `      more_clear_input_headers X-In*;
+      more_set_input_headers -r "X-In: $host";
+      proxy_set_header X-Empty "";
+      proxy_set_header X-Host $host;
+      proxy_hide_header X-Hidden;
+      proxy_hide_header X-Other;
+      proxy_pass_header Server;
+      add_header X-Always yes always;
+      expires -1;
+      more_set_headers -s "404 500" -t "text/html text/plain" "X-Frame-Options: DENY" X-None:;
+      more_clear_headers Server;
+      auth_request_set $user $upstream_http_x_user;
+      default_type text/plain;
+      access_log off;
+`},
+		"expires": {"program", ir.Program{Directives: ir.Directives{
+			Expires: &ir.Expires{Seconds: 60, Modified: true}}}, "      expires modified 60;\n"},
+		"expires max": {"program", ir.Program{Directives: ir.Directives{Expires: &ir.Expires{Mode: "max"}}},
+			"      expires max;\n"},
+		"values that need escapes": {"program", ir.Program{Steps: []ir.Step{
+			{Set: &ir.SetVariable{Name: "a", Value: "\x1b[31m\t'\\n\\d\\"}},
+		}}, `      set $a "\x1b[31m\t'\\n\d\\";` + "\n"},
+		"access rules": {"access_rules", ir.AccessRules{Rules: []ir.AccessRule{
+			{Allow: true, Network: "10.0.0.0/8"}, {Network: ir.AllClients},
+		}}, "      allow 10.0.0.0/8;\n      deny all;\n"},
+		"substitution": {"substitution", ir.Substitution{Pairs: []ir.Replacement{{From: "</head>", To: "<link></head>"},
+			{From: "a b"}}, Repeat: true, Types: []string{"text/css", "*"}, KeepLastModified: true},
+			`      sub_filter </head> <link></head>;
+      sub_filter "a b" "";
+      sub_filter_once off;
+      sub_filter_types text/css *;
+      sub_filter_last_modified on;
+`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := explain.Text(&document.Live{Hosts: map[string]*document.Host{"a.example": {
+				Routes: []*document.Route{{Type: "prefix", Path: "/", Origin: "Ingress/a/web",
+					Destination: document.Destination{Chain: chain(handlerOf(t, c.handler, c.of))}}},
+			}}})
+			readable := map[string]string{"access_rules": "access rules"}[c.handler]
+			if readable == "" {
+				readable = c.handler
+			}
+			want := "a.example\n  prefix /  (Ingress/a/web)\n    " + readable + "\n" + c.want
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// handlerOf returns the JSON of the handler for a filter.
+func handlerOf(t *testing.T, name string, of ir.Filter) string {
+	t.Helper()
+	fields := map[string]any{}
+	if err := json.Unmarshal(document.Encode(of), &fields); err != nil {
+		t.Fatal(err)
+	}
+	fields["handler"] = "k8singress_" + name
+	return string(document.Encode(fields))
+}
