@@ -38,7 +38,7 @@ type externalAuth struct {
 	// X-Auth-Request-Redirect; if it is nil, the target of the client's request is used. key is the configured cache
 	// key, or nil if responses are not cached.
 	signIn, redirect, key *nginx.Template
-	// program runs before the service is asked. It is nil if there is none.
+	// program runs before the service is asked. It is nil if no program runs.
 	program *program
 	// set are additional header fields for the requests to the service. own are the names of all header fields that are
 	// never copied from the client's request.

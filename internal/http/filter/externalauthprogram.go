@@ -48,7 +48,7 @@ func rewrites(steps []ir.Step) bool {
 }
 
 // runProgram runs the program, as nginx does in the location for the requests to the service. It returns the response
-// of the program. If there is none, it returns the service's response to the request that the program has changed.
+// of the program. Without such a response, it returns the service's response to the changed request.
 func (h *externalAuth) runProgram(x *exchange.Exchange) (verdict *extauth.Verdict, err error) {
 	if err := h.program.paths.check(x); err != nil {
 		return nil, err
