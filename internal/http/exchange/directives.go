@@ -164,7 +164,8 @@ func (x *Exchange) UseDirectives(d *Directives) {
 	x.Unlogged = x.Unlogged || d.unlogged
 }
 
-// ChangeRequest changes the header fields of the client's request.
+// ChangeRequest changes the header fields of the client's request. The trailers lose all fields with the same names,
+// because an endpoint may treat them as header fields.
 func (d *Directives) ChangeRequest(x *Exchange) {
 	if len(d.input) == 0 {
 		return
@@ -174,6 +175,13 @@ func (d *Directives) ChangeRequest(x *Exchange) {
 	e := x.expansion()
 	for i := range d.input {
 		d.input[i].apply(&x.Fields, &e)
+	}
+	if behind := x.Trailers; behind != nil {
+		x.Trailers = func() message.Fields {
+			return slices.DeleteFunc(behind(), func(f message.Field) bool {
+				return slices.ContainsFunc(d.input, func(m moreHeaders) bool { return m.names(f) })
+			})
+		}
 	}
 }
 

@@ -46,6 +46,20 @@ func TestEndpointHeaders(t *testing.T) {
 	}
 }
 
+// TestTrailersOfTheRequest checks that a client cannot send a field as a trailer that a program sets or removes.
+func TestTrailersOfTheRequest(t *testing.T) {
+	x, _ := exchangetest.New(t, "POST http://shop.example/")
+	x.Trailers = func() message.Fields {
+		return exchangetest.Fields("x-user: mallory | X-Group: root | X-Auth-Role: root | X-Checksum: 1")
+	}
+	directives(t, ir.Directives{InputHeaders: []ir.MoreHeaders{
+		{Set: []ir.Header{{Name: "X-User"}}}, {Clear: []string{"X-Group", "X-Auth-*"}},
+	}}).ChangeRequest(x)
+	if got := exchangetest.Text(x.Trailers()); got != "X-Checksum: 1" {
+		t.Errorf("the trailers are %q", got)
+	}
+}
+
 // TestHiddenByPrograms checks which header fields of an endpoint's response reach the client.
 func TestHiddenByPrograms(t *testing.T) {
 	const response = "Server: a | X-Powered-By: b | ETag: c | X-Hidden: d"

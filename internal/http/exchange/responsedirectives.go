@@ -75,11 +75,22 @@ func (m *moreHeaders) apply(fields *message.Fields, e *expansion) {
 	for i := range m.clear {
 		fields.Remove(m.clear[i].Kind, m.clear[i].Name)
 	}
-	for _, prefix := range m.prefixes {
-		*fields = slices.DeleteFunc(*fields, func(f message.Field) bool {
-			return !isReserved(f.Kind) && len(f.Name) >= len(prefix) && strings.EqualFold(f.Name[:len(prefix)], prefix)
-		})
+	if m.prefixes != nil {
+		*fields = slices.DeleteFunc(*fields, m.clearsByPrefix)
 	}
+}
+
+func (m *moreHeaders) clearsByPrefix(f message.Field) bool {
+	return !isReserved(f.Kind) && slices.ContainsFunc(m.prefixes, func(prefix string) bool {
+		return len(f.Name) >= len(prefix) && strings.EqualFold(f.Name[:len(prefix)], prefix)
+	})
+}
+
+// names reports whether m sets or removes fields with the name of f.
+func (m *moreHeaders) names(f message.Field) bool {
+	is := func(named message.Field) bool { return f.Is(named.Kind, named.Name) }
+	return slices.ContainsFunc(m.set, func(t templated) bool { return is(t.field) }) ||
+		slices.ContainsFunc(m.clear, is) || m.clearsByPrefix(f)
 }
 
 // addedHeader is a compiled ir.AddedHeader. replaces is true for the fields that nginx replaces instead of adding one

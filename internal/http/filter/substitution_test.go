@@ -78,8 +78,8 @@ func TestSubstitution(t *testing.T) {
 		"a long variable": {`{"pairs": [{"from": "$http_x", "to": "x"}]}`, get + " | X: " + strings.Repeat("a", 4097),
 			html, strings.Repeat("a", 4097), html, strings.Repeat("a", 4097)},
 		"a long replacement": {`{"pairs": [{"from": "a", "to": "` + strings.Repeat("$http_x", 64) +
-			`"}, {"from": "b", "to": "$http_y"}]}`, get + " | Y: y | X: " + strings.Repeat("x", 20_000), html, "ab", html,
-			"ay"},
+			`"}, {"from": "b", "to": "$http_y"}]}`, get + " | Y: y | X: " + strings.Repeat("x", 20_000),
+			html, "ab", html, "ay"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x, response := exchangetest.New(t, c.request)
