@@ -3,12 +3,12 @@ package filter
 import (
 	"errors"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
 // rewrite changes the path or the host of a request before it is forwarded. Target works like ingress-nginx's
@@ -50,7 +50,8 @@ func (h *rewrite) Apply(x *exchange.Exchange) (bool, error) {
 	case h.Target != "":
 		groups := x.Route.Submatch(path)
 		x.SetPath(withTarget(h.path, path, groups))
-		x.Query, x.ForceQuery = joinQueries(x.Query, expand(h.query, path, groups, url.QueryEscape), h.dropQuery), false
+		query := expand(h.query, path, groups, nginx.EscapeArgument)
+		x.Query, x.ForceQuery = joinQueries(x.Query, query, h.dropQuery), false
 	case h.Prefix != "":
 		x.SetPath(withPrefix(h.Prefix, x.Route, path))
 	default:

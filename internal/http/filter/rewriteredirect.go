@@ -73,7 +73,7 @@ func (h *rewriteRedirect) Apply(x *exchange.Exchange) (bool, error) {
 	}
 	location := h.expand(h.path, x, path, groups, escapePath)
 	if h.hasQuery {
-		location += "?" + h.expand(h.query, x, path, groups, url.QueryEscape)
+		location += "?" + h.expand(h.query, x, path, groups, nginx.EscapeArgument)
 	}
 	switch {
 	case h.dropQuery || x.Query == "":

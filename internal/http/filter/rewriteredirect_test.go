@@ -33,7 +33,7 @@ var rewriteRedirectCases = []filterCase{
 		name: "a query", settings: `{"target": "http://new.example/find?name=$1"}`,
 		route: at("shop.example", "regex", "/query/(.*)"),
 		requests: []requestCase{
-			leading("http://shop.example/query/a%20b%26c=d?x=1", "http://new.example/find?name=a+b%26c%3Dd&x=1"),
+			leading("http://shop.example/query/a%20b%26c=d?x=1", "http://new.example/find?name=a%20b%26c=d&x=1"),
 			leading("http://shop.example/query/", "http://new.example/find?name="),
 		},
 	},
