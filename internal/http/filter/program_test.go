@@ -22,7 +22,7 @@ const htmlType = " | Content-Type: text/html"
 
 // says returns a request, and the text of the response of the program in a header field.
 func says(request, text string) requestCase {
-	response := "204 | Content-Type: text/html"
+	response := "204"
 	if text != "" {
 		response += " | X: " + text
 	}

@@ -64,6 +64,8 @@ func (r *programRun) respond() (bool, error) {
 	switch {
 	case slices.Contains(redirects, status):
 		return r.redirect()
+	case status == http.StatusNoContent:
+		return true, x.Respond(status, "")
 	case !r.response.hasText && slices.Contains(closing, status):
 		x.Status = status
 		return false, errClosed
