@@ -254,3 +254,52 @@ func (s snippetEffect) check(t *testing.T, request string, want snippetEffect) {
 		t.Errorf("%s\nis answered with\n%s\nwant\n%s", request, s.Response, want.Response)
 	}
 }
+
+// allowSnippets are the keys of the ConfigMap that allow snippets.
+var allowSnippets = []string{`allow-snippet-annotations: "true"`, "annotations-risk-level: Critical"}
+
+// manifests returns the objects of a file.
+func (e *snippetEndpoints) manifests() string {
+	f := e.file
+	path, kind := f.Path, "ImplementationSpecific"
+	if path == "" {
+		path, kind = "/", "Prefix"
+	}
+	annotations := []string{"configuration-snippet", e.address(f.Snippet)}
+	for name, value := range f.Annotations {
+		annotations = append(annotations, name, e.address(value))
+	}
+	objects := annotate(rule(f.name, f.name+".example", kind, path, f.name), annotations...)
+	if f.Endpoints == "none" {
+		objects += service(f.name, e.port)
+	} else {
+		objects += service(f.name, e.port, e.ip)
+	}
+	if f.OtherPath != "" {
+		other := f.name + "-other"
+		objects += rule(other, f.name+".example", "Prefix", f.OtherPath, other) + service(other, e.otherPort, e.otherIP)
+	}
+	return objects
+}
+
+// TestSnippetFiles checks the files of testdata/snippets with each version of HTTP.
+func TestSnippetFiles(t *testing.T) {
+	objects := class + global(append(allowSnippets, `use-forwarded-headers: "true"`,
+		"proxy-real-ip-cidr: 127.0.0.0/8")...)
+	var all []*snippetEndpoints
+	for _, f := range snippetFiles(t) {
+		e := f.startEndpoints(t)
+		all, objects = append(all, e), objects+e.manifests()
+	}
+	in := start(t, objects, "configmap default/global")
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		for _, e := range all {
+			t.Run(e.file.name, func(t *testing.T) {
+				for _, x := range e.file.Exchanges {
+					got := e.effectOf(t, in.client, in.origin(e.file.name+".example"), x.Request)
+					got.check(t, x.Request, x.over(in.either("http", "https")))
+				}
+			})
+		}
+	})
+}
