@@ -63,11 +63,11 @@ func (f Fields) Count(kind Kind) int {
 	return n
 }
 
-// Joined returns the values of all fields with this name, joined by ", ", and whether there is such a field. It ignores
-// the case of the name.
+// Joined returns the values of all fields with this name, and whether there is such a field. It ignores the case of the
+// name. The values are joined by ", ", except for Cookie, whose separator is "; ".
 func (f Fields) Joined(name string) (string, bool) { return f.joined(KindOf(name), name) }
 
-// JoinedKind returns the values of all fields of the given kind, joined by ", ".
+// JoinedKind returns the values of all fields of the given kind, joined as by Joined.
 func (f Fields) JoinedKind(kind Kind) string {
 	value, _ := f.joined(kind, "")
 	return value
@@ -75,12 +75,15 @@ func (f Fields) JoinedKind(kind Kind) string {
 
 func (f Fields) joined(kind Kind, name string) (string, bool) {
 	var value string
-	found := false
+	found, separator := false, ", "
+	if kind == Cookie {
+		separator = "; "
+	}
 	for i := range f {
 		switch {
 		case !f[i].Is(kind, name):
 		case found:
-			value += ", " + f[i].Value
+			value += separator + f[i].Value
 		default:
 			value, found = f[i].Value, true
 		}

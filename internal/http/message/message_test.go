@@ -11,6 +11,20 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
+// TestJoined checks that cookies are joined like the pairs in a Cookie field, and other fields like lists.
+func TestJoined(t *testing.T) {
+	fields := message.Fields{message.NewField("Cookie", "a=1"), message.NewField("X-User", "alice"),
+		message.NewField("cookie", "b=2; c=3"), message.NewField("x-user", "bob")}
+	for name, want := range map[string]string{"cookie": "a=1; b=2; c=3", "X-User": "alice, bob"} {
+		if got, ok := fields.Joined(name); got != want || !ok {
+			t.Errorf("%s: %q, %t", name, got, ok)
+		}
+	}
+	if got := fields.JoinedKind(message.Cookie); got != "a=1; b=2; c=3" {
+		t.Errorf("the cookies are %q", got)
+	}
+}
+
 // TestKinds checks that each kind is found by its name in any case, and by no other name.
 func TestKinds(t *testing.T) {
 	for k := message.Other; k < 255; k++ {
