@@ -59,7 +59,8 @@ func newSubstitution(of ir.Substitution) (Filter, error) {
 }
 
 func (h *substitution) Apply(x *exchange.Exchange) (bool, error) {
-	w := &substitutingWriter{Writer: substitute.NewWriter(x.Writer), filter: h, x: x}
+	w := &substitutingWriter{filter: h, x: x, holder: substitute.Holder{Writer: x.Writer}}
+	w.Writer = substitute.NewWriter(&w.holder)
 	x.Writer = w
 	x.ResponseEnds = append(x.ResponseEnds, w.end)
 	return false, nil
@@ -124,6 +125,8 @@ type substitutingWriter struct {
 	substitute.Writer
 	filter *substitution
 	x      *exchange.Exchange
+	// holder is the writer behind Writer. It holds back short responses, so that they have a Content-Length.
+	holder substitute.Holder
 	// over is true after the response of the chain. An error page, which is not changed, may follow.
 	over bool
 }
@@ -139,10 +142,13 @@ func (w *substitutingWriter) Head(a *message.Response) error {
 	}
 	head := *a
 	head.Fields, head.Length = w.filter.changed(a.Fields), -1
-	if err := w.Writer.Head(&head); err != nil {
+	bodiless := a.Status == http.StatusNotModified || w.x.Method == http.MethodHead
+	if short := a.Length >= 0 && a.Length <= substitute.MaxHeld; short && !bodiless {
+		w.holder.Hold(&head)
+	} else if err := w.Writer.Head(&head); err != nil {
 		return err
 	}
-	if a.Status != http.StatusNotModified && w.x.Method != http.MethodHead {
+	if !bodiless {
 		w.Begin(texts, replacements, w.filter.Repeat, a.Length)
 	}
 	return nil
@@ -150,7 +156,11 @@ func (w *substitutingWriter) Head(a *message.Response) error {
 
 func (w *substitutingWriter) end(err error) error {
 	w.over = true
-	if failed := w.End(err != nil); failed != nil {
+	failed := w.End(err != nil)
+	if failed == nil {
+		failed = w.holder.End(err != nil)
+	}
+	if failed != nil {
 		w.Abort()
 		return fmt.Errorf("%w: replacing texts in the response: %w", exchange.ErrAborted, failed)
 	}

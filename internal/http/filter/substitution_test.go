@@ -3,10 +3,12 @@ package filter_test
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/http/substitute"
 	"github.com/k8singress/k8singress/internal/tests/exchangetest"
 )
 
@@ -103,8 +105,56 @@ func TestSubstitution(t *testing.T) {
 				t.Errorf("the client gets %q\n           want %q\nwith the body %q, want %q", got, c.response,
 					response.Body.String(), c.sent)
 			}
-			if changed := response.Response.Length < 0; changed != (c.response != c.head || c.sent != c.body) {
-				t.Errorf("the length is %d", response.Response.Length)
+			length := int64(len(c.sent))
+			if changed := c.response != c.head; changed && (x.Method == http.MethodHead || head.Status == 304) {
+				length = -1
+			}
+			if got := response.Response.Length; got != length {
+				t.Errorf("the length is %d, want %d", got, length)
+			}
+		})
+	}
+}
+
+// TestLengthOfSubstitution checks which changed bodies get a Content-Length.
+func TestLengthOfSubstitution(t *testing.T) {
+	long := strings.Repeat("c", substitute.MaxHeld)
+	for name, c := range map[string]struct {
+		body   string
+		length int64
+		flush  bool
+		want   int64
+	}{
+		"short":            {"ab", 2, false, 1},
+		"as long as held":  {long[:len(long)-2] + "ab", int64(len(long)), false, int64(len(long)) - 1},
+		"longer":           {long + "ab", int64(len(long)) + 2, false, -1},
+		"longer than held": {strings.Repeat("d", len(long)), int64(len(long)), false, -1},
+		"unknown length":   {"ab", -1, false, -1},
+		"flushed":          {"ab", 2, true, -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x, response := exchangetest.New(t, get)
+			f := newEnvironment(t).newFilter(t, "k8singress_substitution",
+				`{"pairs": [{"from": "ab", "to": "x"}, {"from": "d", "to": "dd"}], "repeat": true}`)
+			if _, err := f.Apply(x); err != nil {
+				t.Fatal(err)
+			}
+			head := exchangetest.Response(t, html)
+			head.Length = c.length
+			err := x.Head(head)
+			if c.flush {
+				err = errors.Join(err, x.Writer.Flush())
+			}
+			for part := range slices.Chunk([]byte(c.body), 5_000) {
+				_, failed := x.Writer.Write(part)
+				err = errors.Join(err, failed)
+			}
+			if !x.Writer.Started() || x.EndResponse(err) != nil {
+				t.Fatal(err)
+			}
+			want := strings.NewReplacer("ab", "x", "d", "dd").Replace(c.body)
+			if got := response.Response.Length; got != c.want || response.Body.String() != want {
+				t.Errorf("the length is %d with %d bytes, want %d with %d", got, response.Body.Len(), c.want, len(want))
 			}
 		})
 	}

@@ -13,9 +13,12 @@ import (
 
 // The bodies of the endpoint in TestSubstitution, and what clients get.
 var (
-	oldPage  = "<html><HEAD></HEAD><body>" + strings.Repeat("the old shop ", 20_000) + "ol"
-	newPage  = "<html><HEAD><link></head><body>" + strings.Repeat("the new shop ", 20_000) + "ol"
-	replaced = ir.Substitution{
+	oldPage = "<html><HEAD></HEAD><body>" + strings.Repeat("the old shop ", 20_000) + "ol"
+	newPage = "<html><HEAD><link></head><body>" + strings.Repeat("the new shop ", 20_000) + "ol"
+	// shortPage is so short that clients get the Content-Length of the changed page, which is shortLength.
+	shortPage   = "<html><HEAD></HEAD>" + strings.Repeat("the old shop ", 800)
+	shortLength = fmt.Sprint(len(shortPage) + len("<link>"))
+	replaced    = ir.Substitution{
 		Pairs:  []ir.Replacement{{From: "</head>", To: "<link></head>"}, {From: "Old ", To: "new "}},
 		Repeat: true, Types: []string{"text/event-stream"},
 	}
@@ -46,9 +49,13 @@ func pages(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, "old old ol")
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
-	case "/cut":
-		w.Header().Set("Content-Length", fmt.Sprint(len(oldPage)))
-		fmt.Fprint(w, oldPage[:len(oldPage)/2])
+	case "/short":
+		w.Header().Set("Content-Length", fmt.Sprint(len(shortPage)))
+		fmt.Fprint(w, shortPage)
+	case "/cut", "/short-cut":
+		page := map[string]string{"/cut": oldPage, "/short-cut": shortPage}[r.URL.Path]
+		w.Header().Set("Content-Length", fmt.Sprint(len(page)))
+		fmt.Fprint(w, page[:len(page)/2])
 		panic(http.ErrAbortHandler)
 	}
 }
@@ -81,8 +88,16 @@ func TestSubstitution(t *testing.T) {
 			t.Errorf("the trailer of the compressed page is %q", trailer)
 		}
 		in.compressed("/length", "gzip", newPage)
-		if n, err := in.readAll("/cut"); err == nil {
-			t.Errorf("%d bytes of a page that breaks off seem to be the whole page", n)
+		for _, path := range []string{"/cut", "/short-cut"} {
+			if n, err := in.readAll(path); err == nil {
+				t.Errorf("%s: %d bytes of a page that breaks off seem to be the whole page", path, n)
+			}
+		}
+		if got := in.sendBy(in.client, in.origin("a.example")+"/short", http.MethodGet, nil,
+			"Accept-Encoding: identity"); got.header.Get("Content-Length") != shortLength ||
+			fmt.Sprint(len(got.body)) != shortLength {
+			t.Errorf("%d bytes of the short page, Content-Length %q, want %s", len(got.body),
+				got.header.Get("Content-Length"), shortLength)
 		}
 		response, err := in.accepting("/events", "identity")
 		if err != nil {
