@@ -95,7 +95,7 @@ var instead = map[string]string{
 func Harmless(text string) error {
 	directives, err := Parse(text)
 	if err != nil {
-		return fmt.Errorf("the value is not valid nginx configuration: %w", err)
+		return err
 	}
 	for i := range directives {
 		if err := directives[i].harmless(); err != nil {

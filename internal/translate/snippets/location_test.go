@@ -288,7 +288,8 @@ func TestFindings(t *testing.T) {
 		"if ($host = $nothing) { break; }":       "unreadable: $nothing",
 		"if ($host ~ \"(\") { break; }":          "unreadable: RE2",
 		"if ($host ~ \"(?<host>a)\") { break; }": "unreadable: cannot be set",
-		"rewrite ^/(?!a) /b;":                    "unreadable: RE2",
+		"rewrite ^/(?!a) /b;":                    "unreadable: operator !~",
+		"if ($uri ~ (?<=a)b) { break; }":         "unreadable: operator !~",
 		"rewrite ^ /b first;":                    "unreadable: permanent",
 		"rewrite ^ '';":                          "unreadable: empty",
 		"rewrite ^ /$nothing;":                   "unreadable: $nothing",
@@ -354,6 +355,20 @@ func TestFindings(t *testing.T) {
 		}
 		if class == "unreadable" && meaning(t, r) != "" {
 			t.Errorf("%.80s\nhas the meaning %s, although it is unreadable", text, meaning(t, r))
+		}
+	}
+}
+
+// TestUnreadableText checks which line the error of a text that cannot be parsed names.
+func TestUnreadableText(t *testing.T) {
+	for text, want := range map[string]string{
+		"# a\n\nrewrite_by_lua_block { x }":      "line 3: the text contains Lua code",
+		"# a\n} deny all;":                       "line 2: the text is not valid nginx configuration: unexpected",
+		strings.Repeat("#", snippets.MaxBytes+1): "the text is longer",
+	} {
+		f := snippets.Location(text, "").Closed(false)
+		if f == nil || !strings.HasPrefix(f.String(), want) {
+			t.Errorf("%.40q: the finding is %v, want %q", text, f, want)
 		}
 	}
 }

@@ -33,7 +33,7 @@ type Directive struct {
 var (
 	errTooLong = fmt.Errorf("the text is longer than %d bytes", MaxBytes)
 	errBlocks  = fmt.Errorf("the text has more than %d blocks", maxBlocks)
-	errLua     = errors.New("the text contains Lua code, which is not supported")
+	errLua     = errors.New("the text contains Lua code: use a handler chain (annotation k8singress.io/chains)")
 	// errUTF8 is the error for other bytes, which would not survive the JSON configuration.
 	errUTF8 = errors.New("the text is not valid UTF-8")
 )
@@ -50,26 +50,27 @@ func Parse(text string) ([]Directive, error) {
 		return nil, errTooLong
 	case strings.Count(text, "{") > maxBlocks:
 		return nil, errBlocks
-	case lua.MatchString(text):
-		return nil, errLua
 	case !utf8.ValidString(text):
 		return nil, errUTF8
+	}
+	if code := lua.FindStringIndex(text); code != nil {
+		return nil, &lineError{1 + strings.Count(text[:code[0]], "\n"), errLua}
 	}
 	l := lexer{text: text, line: 1}
 	directives, err := l.block(0)
 	if err != nil {
-		return nil, &syntaxError{l.line, err}
+		return nil, &lineError{l.line, fmt.Errorf("the text is not valid nginx configuration: %w", err)}
 	}
 	return directives, nil
 }
 
-// syntaxError is an error in one line of nginx configuration.
-type syntaxError struct {
+// lineError is an error in one line of nginx configuration.
+type lineError struct {
 	line   int
 	reason error
 }
 
-func (e *syntaxError) Error() string { return fmt.Sprintf("line %d: %v", e.line, e.reason) }
+func (e *lineError) Error() string { return fmt.Sprintf("line %d: %v", e.line, e.reason) }
 
 // lexer reads nginx configuration as nginx's function ngx_conf_read_token does.
 type lexer struct {

@@ -48,14 +48,19 @@ type Finding struct {
 	Text string
 }
 
-// Place is a place in a text. Shared is true for the text from the ConfigMap.
+// Place is a place in a text. Shared is true for the text from the ConfigMap. Line is 0 for the whole text.
 type Place struct {
 	Shared bool
 	Line   int
 }
 
-// String returns the line, the class and the sentence.
-func (f *Finding) String() string { return fmt.Sprintf("line %d: %s", f.Line, f.Text) }
+// String returns the line and the sentence.
+func (f *Finding) String() string {
+	if f.Line == 0 {
+		return f.Text
+	}
+	return fmt.Sprintf("line %d: %s", f.Line, f.Text)
+}
 
 // Closed returns the first finding because of which requests must be rejected: an error, or a directive that may keep
 // clients out. shared selects the text. It returns nil if requests can be served.
@@ -99,11 +104,10 @@ func (r *reader) read(directives []Directive, err error) {
 		return
 	}
 	place := Place{Shared: r.shared}
-	if invalid := (*syntaxError)(nil); errors.As(err, &invalid) {
+	if invalid := (*lineError)(nil); errors.As(err, &invalid) {
 		place.Line, err = invalid.line, invalid.reason
 	}
-	r.out.Findings = append(r.out.Findings, Finding{Place: place, Class: Unreadable,
-		Text: "the text is not valid nginx configuration: " + err.Error()})
+	r.out.Findings = append(r.out.Findings, Finding{Place: place, Class: Unreadable, Text: err.Error()})
 }
 
 // finish returns the result after both texts have been read.

@@ -22,6 +22,9 @@ func (r *reader) checkPattern(expression *string, fold bool) error {
 		size = pattern.FoldSize
 	}
 	n, err := size(text)
+	if invalid := (*syntax.Error)(nil); errors.As(err, &invalid) && looksAround(invalid.Expr) {
+		return fmt.Errorf("%w. RE2 cannot look ahead or behind: exclude texts by an if with the operator !~", err)
+	}
 	if err != nil {
 		return err
 	}
@@ -39,6 +42,13 @@ func (r *reader) checkPattern(expression *string, fold bool) error {
 		*expression = strings.ReplaceAll(*expression, "<"+name+">", "<"+strings.ToLower(name)+">")
 	}
 	return nil
+}
+
+// looksAround reports whether an expression begins with a lookahead or a lookbehind.
+func looksAround(expression string) bool {
+	return slices.ContainsFunc([]string{"(?=", "(?!", "(?<=", "(?<!"}, func(operator string) bool {
+		return strings.HasPrefix(expression, operator)
+	})
 }
 
 // groupsOf returns the names of the named groups of a regular expression.
