@@ -66,8 +66,12 @@ func (h *substitution) Apply(x *exchange.Exchange) (bool, error) {
 	return false, nil
 }
 
-// maxReplacements is the maximum total size in bytes of the replacements for a response.
-const maxReplacements = 1 << 20
+// The maximum total size in bytes of the texts and of the replacements for a response, if they have variables. Each
+// byte of a text needs about 150 bytes of memory and 140 ns to prepare the search.
+const (
+	maxTexts        = 64 << 10
+	maxReplacements = 1 << 20
+)
 
 // expand returns the texts and their replacements for a request. It leaves out a text that is empty, and a text that is
 // too long, or has a replacement that is too long, because of variables. It returns nil if there is no text.
@@ -77,13 +81,13 @@ func (h *substitution) expand(lookup func(name string) string) (*substitute.Text
 	}
 	var texts []string
 	var replacements [][]byte
-	left := maxReplacements
+	left, leftTo := maxTexts, maxReplacements
 	for i := range h.from {
-		text, ok := h.from[i].ExpandWithin(substitute.MaxText, lookup)
-		replacement, fits := h.to[i].ExpandWithin(left, lookup)
+		text, ok := h.from[i].ExpandWithin(min(left, substitute.MaxText), lookup)
+		replacement, fits := h.to[i].ExpandWithin(leftTo, lookup)
 		if text != "" && ok && fits {
 			texts, replacements = append(texts, text), append(replacements, []byte(replacement))
-			left -= len(replacement)
+			left, leftTo = left-len(text), leftTo-len(replacement)
 		}
 	}
 	if texts == nil {

@@ -79,6 +79,10 @@ func TestSubstitution(t *testing.T) {
 		"only empty variables": {`{"pairs": [{"from": "$http_x", "to": "x"}]}`, get, validated, "ab", validated, "ab"},
 		"a long variable": {`{"pairs": [{"from": "$http_x", "to": "x"}]}`, get + " | X: " + strings.Repeat("a", 4097),
 			html, strings.Repeat("a", 4097), html, strings.Repeat("a", 4097)},
+		"many long variables": {`{"pairs": [{"from": "a", "to": "x"}` +
+			strings.Repeat(`, {"from": "$http_x", "to": "x"}`, 16) + `, {"from": "$http_y", "to": "y"}]}`,
+			get + " | Y: bbbbbbbbbbbbbbbb | X: " + strings.Repeat("x", 4095),
+			html, "abbbbbbbbbbbbbbbb", html, "xbbbbbbbbbbbbbbbb"},
 		"a long replacement": {`{"pairs": [{"from": "a", "to": "` + strings.Repeat("$http_x", 64) +
 			`"}, {"from": "b", "to": "$http_y"}]}`, get + " | Y: y | X: " + strings.Repeat("x", 20_000),
 			html, "ab", html, "ay"},
