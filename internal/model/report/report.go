@@ -226,6 +226,7 @@ const (
 	SSLPassthrough         = "nginx.ingress.kubernetes.io/ssl-passthrough"
 	Ciphers                = "nginx.ingress.kubernetes.io/ssl-ciphers"
 	AppRoot                = "nginx.ingress.kubernetes.io/app-root"
+	ServerSnippet          = "nginx.ingress.kubernetes.io/server-snippet"
 	ServerAlias            = "nginx.ingress.kubernetes.io/server-alias"
 	FromToWWW              = "nginx.ingress.kubernetes.io/from-to-www-redirect"
 	StreamTLSSecret        = "k8singress.io/stream-tls-secret"

@@ -19,9 +19,9 @@ func TestSnippets(t *testing.T) {
 		status      int
 		reasons     []string
 	}{
-		"deny":     {[]string{"configuration-snippet", "deny all;"}, 403, nil},
-		"guard":    {[]string{"configuration-snippet", "auth_request /login;"}, 503, []string{"UnsupportedValue"}},
-		"location": {[]string{"server-snippet", "location /admin {return 403;}"}, 503, []string{"UnsupportedValue"}},
+		"deny":   {[]string{"configuration-snippet", "deny all;"}, 403, nil},
+		"guard":  {[]string{"configuration-snippet", "auth_request /login;"}, 503, []string{"UnsupportedValue"}},
+		"server": {[]string{"server-snippet", "auth_request /login;"}, 503, []string{"UnsupportedValue"}},
 		"auth": {[]string{"auth-snippet", "proxy_set_header X-Group $http_x_group;"}, 503,
 			[]string{"UnsupportedValue"}},
 		"rules": {[]string{"modsecurity-snippet", "SecRuleEngine On"}, 503, []string{"UnsupportedValue"}},
@@ -81,7 +81,7 @@ func TestSnippetsOfTheConfigMap(t *testing.T) {
 		{"harmless", []string{"http-snippet=map $a $b { default 1; }", "location-snippet=gzip on;"}, nil},
 		{"http", []string{"http-snippet=geo $bad { default 1; }"},
 			[]string{"plain", "waf", "nowaf", "own", "noauth"}},
-		{"server", []string{"server-snippet=if ($bad) { return 403; }"},
+		{"server", []string{"server-snippet=auth_request /login;"},
 			[]string{"plain", "waf", "nowaf", "own", "noauth"}},
 		{"location", []string{"location-snippet=auth_request /login;"},
 			[]string{"plain", "waf", "nowaf", "own", "noauth"}},

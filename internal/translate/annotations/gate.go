@@ -134,8 +134,8 @@ func (s *Settings) judge(name string, row *Annotation, value string) (decision, 
 
 // meanwhile describes the effect of an annotation that is refused. row is nil if the annotation is not in Table.
 func meanwhile(row *Annotation) string {
-	if row != nil && row.Meanwhile == hostClosed {
-		return hostClosed
+	if row != nil && (row.Meanwhile == hostClosed || row.Meanwhile == serverClosed) {
+		return row.Meanwhile
 	}
 	return ingressClosed + ", and a canary gets no requests"
 }

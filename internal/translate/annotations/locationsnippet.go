@@ -127,12 +127,17 @@ func (s *Settings) checkLocation() {
 const maxLineProblems = 20
 
 // locationProblems returns the problems of the lines of one of the two snippets.
-func (s *Settings) locationProblems(shared bool) (all []report.Problem) {
+func (s *Settings) locationProblems(shared bool) []report.Problem {
 	l := &s.Asked.Snippets.Location
 	if l.Read == nil {
 		return nil
 	}
-	for _, f := range slices.Concat(l.Read.Findings, l.Invalid) {
+	return problemsOf(slices.Concat(l.Read.Findings, l.Invalid), shared)
+}
+
+// problemsOf returns the problems of one text.
+func problemsOf(findings []snippets.Finding, shared bool) (all []report.Problem) {
+	for _, f := range findings {
 		if f.Shared != shared || f.Class == snippets.Works {
 			continue
 		}
@@ -181,9 +186,12 @@ func (s *Settings) snippetRules() []ir.AccessRule {
 }
 
 // SnippetSize returns the total size of the regular expressions in snippets, see package pattern.
-func (s *Settings) SnippetSize() int {
+func (s *Settings) SnippetSize() (size int) {
 	if read := s.Asked.Snippets.Location.Read; read != nil {
-		return read.PatternSize
+		size = read.PatternSize
 	}
-	return 0
+	if read := s.readServer(); read != nil {
+		size += read.PatternSize
+	}
+	return size
 }

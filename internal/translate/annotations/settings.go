@@ -143,6 +143,7 @@ func Parse(defaults Settings, all map[string]string) (*Settings, []report.Proble
 	defaults.Finish()
 	defaults.finishFirewall()
 	defaults.checkLocation()
+	defaults.checkServer()
 	r.Check()
 	return &defaults, r.Problems
 }

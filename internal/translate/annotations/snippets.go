@@ -20,6 +20,8 @@ type snippetSettings struct {
 	Firewall, CoreRules, Blocks bool
 	// Location holds the snippets for locations.
 	Location locationTexts
+	// Server holds the snippets for servers.
+	Server serverTexts
 	// GlobalAuth is true if global-auth-snippet contains directives that may reject requests.
 	GlobalAuth bool
 	// Stream is the text of stream-snippet.
@@ -92,11 +94,6 @@ func snippet(name, doc string, row snippetRow, judge func(string) error) Annotat
 
 // The annotations for nginx snippets and ModSecurity.
 var (
-	serverSnippet = snippet("server-snippet",
-		"nginx configuration for the hosts of the Ingress."+snippetDoc+" If the snippet might reject requests, only "+
-			"requests for the paths of this Ingress get 503, and not requests for other Ingresses with the same "+
-			"hosts."+gateDoc,
-		rowServer, snippets.Harmless)
 	authSnippet = snippet("auth-snippet",
 		"nginx configuration for the requests to auth-url."+snippetDoc+gateDoc, rowAuth, snippets.Harmless)
 	modSecuritySnippet = snippet("modsecurity-snippet",
@@ -139,11 +136,8 @@ func checkStreamSnippet(s *Settings) string {
 	return without + strings.Join(instead, "; ")
 }
 
-// The ConfigMap keys for nginx snippets. They are not in Table, which lists only annotations.
-var (
-	HTTPSnippet    = ofAll("http-snippet", "all hosts", rowHTTP)
-	ServersSnippet = ofAll("server-snippet", "each host", rowServers)
-)
+// HTTPSnippet is a ConfigMap key for an nginx snippet. It is not in Table, which lists only annotations.
+var HTTPSnippet = ofAll("http-snippet", "all hosts", rowHTTP)
 
 // ofAll returns a ConfigMap key whose value is an nginx snippet. The parameter where names the part of the nginx
 // configuration to which ingress-nginx adds the snippet. It appears only in the documentation.

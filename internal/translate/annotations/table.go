@@ -157,6 +157,9 @@ var phases = []phase{
 	{Name: "maintenance", Doc: "returns 503 if `k8singress.io/maintenance` is `true`, except for clients in " +
 		"`k8singress.io/maintenance-allowlist`",
 		filters: (*Settings).maintenance, temporary: true},
+	// Package hosts adds the filters of this phase, because they apply to all paths of a host.
+	{Name: serverPhase, Doc: "runs `server-snippet`, the one of the Ingress before the one of the ConfigMap, for all " +
+		"paths of the host, including the locations in it"},
 	// This phase is implemented by FiltersOfRoot. It applies only to requests for exactly "/", which also pass the
 	// filters of the earlier phases.
 	{Name: appRoot.Name, Doc: "redirects requests for `/`; the later steps do not apply to them"},

@@ -82,7 +82,7 @@ func (m *mergeState) addFallback(r *Contribution) {
 	p := r.Fallback
 	if r.ClientAuth != nil && (m.Host.ClientAuth == nil || !sameClientAuth(m.Host.ClientAuth, r.ClientAuth)) {
 		closed := *p
-		closed.Filters = slices.Concat([]ir.Filter{ir.Forbidden}, p.Filters)
+		closed.Filters, closed.Early = slices.Concat([]ir.Filter{ir.Forbidden}, p.Filters), p.Early+1
 		p = &closed
 	}
 	m.add(r, p)

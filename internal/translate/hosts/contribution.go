@@ -71,6 +71,8 @@ type Contribution struct {
 	PatternSize int
 	// AliasSize is the part of PatternSize for the regular expressions in Aliases.
 	AliasSize int
+	// Server is what snippets configure for the hosts as a whole. It is nil if there are no such snippets.
+	Server *Server
 	// PatternsRefused is true if all paths that are regular expressions are rejected, because the limit for the
 	// namespace is exceeded.
 	PatternsRefused bool
@@ -94,7 +96,10 @@ type Path struct {
 	Redirect       *ir.HTTPSRedirect
 	RedirectAlways bool
 
+	// Filters are the filters for the path. The filters that snippets add for the whole host follow the first ones, as
+	// many as Early.
 	Filters []ir.Filter
+	Early   int
 	Proxy   ir.Proxy
 	Backend *ir.Backend
 	// ErrorPages configures which error responses are replaced, and by which backend. If it is nil, error responses are
@@ -105,6 +110,8 @@ type Path struct {
 	Regex bool
 	// Last is true for a default backend, which serves requests that match no other path of the host.
 	Last bool
+	// Everywhere is only set for locations. See ir.Match.
+	Everywhere bool
 	// Field is the position of the path in its object, such as "spec.rules[0].http.paths[0]".
 	Field string
 }

@@ -62,6 +62,9 @@ type mergeState struct {
 	// differ from their own settings.
 	conflicting map[*Contribution]bool
 	patterns    patterns
+	// server is the object whose snippets apply to the paths of the host in the namespace that owns it. It is nil if
+	// there is no such object.
+	server *Contribution
 }
 
 // claim describes a served path of the host: the object that defines the path, and the route for the path.
@@ -89,6 +92,7 @@ func (s *HostContext) merge(host string, results, fallbacks []*Contribution, own
 	m.Host, m.Owner = &ir.VirtualHost{Host: host}, owner
 	m.findPatterns()
 	m.findSecure()
+	m.findServer()
 	known := m.known()
 	m.handshake()
 	m.clientAuths()
@@ -110,6 +114,7 @@ func (s *HostContext) merge(host string, results, fallbacks []*Contribution, own
 		m.redirectOthers()
 		m.sort()
 		m.appRoot()
+		m.locations()
 		m.names()
 	} else {
 		m.Host = nil
@@ -173,11 +178,11 @@ func (m *mergeState) paths(r *Contribution, paths []*Path, last bool) {
 }
 
 func (m *mergeState) add(r *Contribution, p *Path) {
-	match, size := p.Match, 0
+	match, size, whole := p.Match, 0, m.withServer(r, p)
 	if m.regex[r.namespace()] {
 		match.Type = ir.MatchRegex
 		var ok bool
-		if size, ok = m.readPattern(r, p); !ok {
+		if size, ok = m.readPattern(r, whole); !ok {
 			return
 		}
 	}
@@ -186,16 +191,16 @@ func (m *mergeState) add(r *Contribution, p *Path) {
 		m.conflict(r, p, winner)
 		return
 	}
-	if !m.takePattern(r, p, size) {
+	if !m.takePattern(r, whole, size) {
 		return
 	}
-	filters := m.toHTTPS(p)
+	filters := m.toHTTPS(whole)
 	if m.conflicting[r] || m.opensForStrangers(r, p) {
 		filters = append(filters, ir.Forbidden)
 	}
 	route := &ir.Route{
-		Match: ir.Match{PathMatch: match}, Filters: append(filters, p.Filters...), Backends: ir.To(p.Backend),
-		Proxy: p.Proxy, ErrorPages: p.ErrorPages, Origin: r.Ref(), RoutePolicy: p.RoutePolicy,
+		Match: ir.Match{PathMatch: match}, Filters: append(filters, whole.Filters...), Backends: ir.To(p.Backend),
+		Proxy: whole.Proxy, ErrorPages: whole.ErrorPages, Origin: r.Ref(), RoutePolicy: p.RoutePolicy,
 	}
 	m.taken[key] = claim{by: r, path: p, route: route}
 	m.Host.Routes = append(m.Host.Routes, route)

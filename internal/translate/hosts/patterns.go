@@ -132,6 +132,7 @@ func (c *Contribution) WithoutPatterns() *Contribution {
 	if c.Root != nil {
 		rest.Root = c.Root.Closed()
 	}
+	rest.Server = c.Server.closed()
 	if c.ClientAuth != nil {
 		closed := *c.ClientAuth
 		closed.Closed = true

@@ -33,10 +33,11 @@ func (m *mergeState) appRoot() {
 	if chosen == nil {
 		return
 	}
+	root := m.withServer(chosen, chosen.Root)
 	m.Host.Routes = slices.Insert(m.Host.Routes, 0, &ir.Route{
 		Match:   ir.Match{PathMatch: ir.PathMatch{Type: ir.MatchExact, Path: "/"}},
-		Filters: append(m.toHTTPS(chosen.Root), chosen.Root.Filters...), Backends: ir.To(chosen.Paths[host][0].Backend),
-		ErrorPages: chosen.Root.ErrorPages, Origin: chosen.Ref(), RoutePolicy: chosen.Root.RoutePolicy,
+		Filters: append(m.toHTTPS(root), root.Filters...), Backends: ir.To(chosen.Paths[host][0].Backend),
+		ErrorPages: root.ErrorPages, Origin: chosen.Ref(), RoutePolicy: root.RoutePolicy,
 	})
 }
 

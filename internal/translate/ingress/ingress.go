@@ -135,6 +135,7 @@ func (r *reading) read() {
 	r.defaultBackend()
 	r.otherPaths()
 	r.appRoot()
+	r.server()
 	r.tls()
 	r.PatternSize, r.AliasSize = r.patternSize(), r.aliasSize()
 }
@@ -269,6 +270,7 @@ func (r *reading) with(p *hosts.Path) *hosts.Path {
 		return p.Closed()
 	}
 	p.Filters, p.Regex = r.annotations.Filters(p.Match.Path), r.annotations.Regex(p.Match.Path)
+	p.Early = len(r.annotations.FiltersBeforeServer(p.Match.Path))
 	p.Proxy = ir.Proxy{Attempts: r.annotations.Attempts, Forwarding: r.annotations.ForwardingFor(p.Match.Path),
 		Params: r.params}
 	p.ErrorPages = r.pages
@@ -289,7 +291,7 @@ func (r *reading) otherPaths() {
 // appRoot sets r.Root, which handles requests for exactly "/", if the Ingress has the annotation app-root.
 func (r *reading) appRoot() {
 	if filters := r.annotations.FiltersOfRoot(); filters != nil && !r.unreadable {
-		r.Root = &hosts.Path{Filters: filters, Redirect: r.Redirect, RedirectAlways: r.RedirectAlways,
+		r.Root = &hosts.Path{Filters: filters, Early: len(r.annotations.FiltersBeforeServer("/")), Redirect: r.Redirect, RedirectAlways: r.RedirectAlways,
 			ErrorPages: r.pages, RoutePolicy: r.annotations.RoutePolicy}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 	"github.com/k8singress/k8singress/internal/translate/annotations"
 	"github.com/k8singress/k8singress/internal/translate/backends"
+	"github.com/k8singress/k8singress/internal/translate/hosts"
 )
 
 // Translate translates one Ingress. If this panics, the Ingress gets a problem, and all paths that can still be read
@@ -95,6 +96,10 @@ func (r *reading) close() {
 		// Client certificate settings apply to the whole host, including paths of other Ingresses, so reject all
 		// requests for the host.
 		r.ClientAuth = &ir.ClientAuth{Closed: true, Origin: r.origin()}
+	}
+	if r.Object.Annotations[report.ServerSnippet] != "" {
+		// The snippet also applies to paths of other Ingresses.
+		r.Server = &hosts.Server{Closed: true}
 	}
 	for i := range r.Object.Spec.Rules {
 		// Ignore the panic, because the Ingress already has a problem.

@@ -60,6 +60,10 @@ func TestServer(t *testing.T) {
 	}
 }
 
+func endpointHeader(name, value string) string {
+	return fmt.Sprintf(`/a: {"endpoint_headers":[{"name":%q,"value":%q}]}`, name, value)
+}
+
 // TestLocations checks the paths and the content of locations.
 func TestLocations(t *testing.T) {
 	for text, want := range map[string]string{
@@ -80,8 +84,8 @@ func TestLocations(t *testing.T) {
 		"location /a { proxy_pass https://shop.a.svc; }":                     "/a: to a/shop:443 backend-protocol: HTTPS",
 		"location /a { deny all; location = /a/b { allow all; } }":           "/a: deny all\n= /a/b: allow all",
 		"location /a { deny all; location /a/b { } }":                        "/a: deny all\n/a/b: deny all",
-		"proxy_set_header A b; location /a { }":                              `/a: {"endpoint_headers":[{"name":"A","value":"b"}]}`,
-		"proxy_set_header A b; location /a { proxy_set_header C d; }":        `/a: {"endpoint_headers":[{"name":"C","value":"d"}]}`,
+		"proxy_set_header A b; location /a { }":                              endpointHeader("A", "b"),
+		"proxy_set_header A b; location /a { proxy_set_header C d; }":        endpointHeader("C", "d"),
 		"client_max_body_size 1m; location /a { }":                           "/a: proxy-body-size: 1m",
 		"client_max_body_size 1m; location /a { client_max_body_size 2m; }":  "/a: proxy-body-size: 2m",
 		"location /a { proxy_pass http://10.0.0.1; }":                        "/a: closed",
@@ -89,14 +93,15 @@ func TestLocations(t *testing.T) {
 		"location /a { proxy_pass http://shop/; }":                           "/a: closed",
 		"location /a { proxy_pass http://$host; }":                           "/a: closed",
 		"location /a { proxy_pass ftp://shop; }":                             "/a: closed",
-		"location /a { if ($http_x) { proxy_pass http://shop; } }":           `/a: closed {"steps":[{"if":{"variable":"http_x"}}]}`,
-		"location /a { try_files $uri =404; }":                               "/a: closed",
-		"location /a { auth_request /x; }":                                   "/a: closed",
-		"location /a { limit_except GET { deny all; } }":                     "/a: closed",
-		`location /a { location ~ \.php$ { deny all; } }`:                    "/a: closed",
-		`location ~ \.php$ { location /a { deny all; } }`:                    `~ \.php$: closed`,
-		"more_set_headers 'A: b'; location /a { more_set_headers 'C: d'; } #x": `{"more_headers":[{"set":[{"name":"A","value":"b"}]}],"server":true}` +
-			"\n/a: " + `{"more_headers":[{"set":[{"name":"A","value":"b"}]},{"set":[{"name":"C","value":"d"}]}]}`,
+		"location /a { if ($http_x) { proxy_pass http://shop; } }": "/a: closed " +
+			`{"steps":[{"if":{"variable":"http_x"}}]}`,
+		"location /a { try_files $uri =404; }":            "/a: closed",
+		"location /a { auth_request /x; }":                "/a: closed",
+		"location /a { limit_except GET { deny all; } }":  "/a: closed",
+		`location /a { location ~ \.php$ { deny all; } }`: "/a: closed",
+		`location ~ \.php$ { location /a { deny all; } }`: `~ \.php$: closed`,
+		"more_set_headers 'A: b'; location /a { more_set_headers 'C: d'; } #x": "" +
+			`{"more_headers":[{"set":[{"name":"A","value":"b"}]}],"server":true}` + "\n/a: " + `{"more_headers":[{"set":[{"name":"A","value":"b"}]},{"set":[{"name":"C","value":"d"}]}]}`,
 	} {
 		r := snippets.Server(text, "")
 		if got := serverMeaning(t, r); got != want {

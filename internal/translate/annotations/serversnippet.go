@@ -1,0 +1,226 @@
+package annotations
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+	"github.com/k8singress/k8singress/internal/model/option"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/translate/snippets"
+)
+
+// serverTexts holds the snippets for servers and their meaning.
+type serverTexts struct {
+	// Own is the text of the annotation server-snippet, and Shared the text of the ConfigMap key server-snippet. Both
+	// are readable. Refused is true if the annotation is set and is not readable, or may keep clients out in a way that
+	// is not supported.
+	Own, Shared string
+	Refused     bool
+	// Findings are the findings for both texts, and for the values of annotations in locations.
+	Findings []snippets.Finding
+}
+
+// serverSnippetName is the name of the annotation and of the key for servers.
+const serverSnippetName = "server-snippet"
+
+const serverDoc = " The page [Snippets](snippets.md) lists the directives and their effects. "
+
+// The rows for the snippets for servers: an annotation, and the key of the ConfigMap.
+var (
+	serverSnippet = func() Annotation {
+		row := serverRow(serverSnippetName, "nginx configuration for the hosts of the Ingress, such as locations."+
+			serverDoc+"It applies to all paths of the host in the namespace that [owns the host](tenants.md). If several "+
+			"Ingresses of this namespace have the annotation, the annotation of the oldest Ingress applies. Locations "+
+			"never serve the paths of other namespaces."+gateDoc, rowServer, false)
+		row.Meanwhile = serverClosed
+		return row
+	}()
+	ServersSnippet = func() Annotation {
+		row := serverRow(serverSnippetName, "nginx configuration for all hosts, behind the snippet of the Ingress."+
+			serverDoc+"Its locations also serve paths that are in the namespaces of other Ingresses.", rowServers, true)
+		row.Meanwhile = allClosed
+		return row
+	}()
+)
+
+// serverClosed describes the effect of an invalid server-snippet.
+const serverClosed = "all requests for the paths of its hosts in this namespace get 503"
+
+// serverRow returns the row for a snippet for servers. shared is true for the text of the ConfigMap.
+func serverRow(name, doc string, row snippetRow, shared bool) Annotation {
+	return Annotation{
+		Name: name, Doc: doc, Values: configuration, Example: "location /admin { deny all; }",
+		Default: "none", Scope: ScopeIngress, Risk: RiskCritical, Lines: true,
+		Parse: func(s *Settings, value string) error {
+			switch {
+			case value == "false":
+				value = ""
+			case s.IgnoreSnippets:
+				s.Asked.Snippets.WithoutEffect[row] = true
+				return nil
+			}
+			texts := &s.Asked.Snippets.Server
+			own, all := value, ""
+			if shared {
+				own, all = "", value
+			}
+			if f := snippets.Server(own, all).Closed(shared); f != nil {
+				return nginx.Unsupported(f.String() + ignoring)
+			}
+			if shared {
+				texts.Shared = value
+			} else {
+				texts.Own = value
+			}
+			return nil
+		},
+		OnError: func(s *Settings) {
+			s.Closed = true
+			s.Asked.Snippets.Server.Refused = s.Asked.Snippets.Server.Refused || !shared
+		},
+		Check: func(s *Settings) string {
+			return option.Unless(!s.Asked.Snippets.WithoutEffect[row], ignoredSnippet)
+		},
+		Report: func(s *Settings) []report.Problem { return problemsOf(s.Asked.Snippets.Server.Findings, shared) },
+	}
+}
+
+// readServer returns the meaning of the snippets for servers, or nil if there are none.
+func (s *Settings) readServer() *snippets.ServerResult {
+	texts := &s.Asked.Snippets.Server
+	if texts.Own == "" && texts.Shared == "" {
+		return nil
+	}
+	return snippets.Server(texts.Own, texts.Shared)
+}
+
+// checkServer makes all requests get 503 if the snippets of the Ingress and of the ConfigMap cannot be interpreted
+// together, and finds values of annotations in locations that are not valid.
+func (s *Settings) checkServer() {
+	read := s.readServer()
+	if read == nil {
+		return
+	}
+	s.Closed = s.Closed || read.Closed(false) != nil || read.Closed(true) != nil
+	findings := slices.Clone(read.Findings)
+	for i := range read.Locations {
+		_, invalid := s.contentOf(&read.Locations[i])
+		findings = append(findings, invalid...)
+	}
+	s.Asked.Snippets.Server.Findings = findings
+}
+
+// Server is what the snippets for servers contain.
+type Server struct {
+	// Text is the text of the annotation. It is empty if only the ConfigMap has a snippet, or if Closed is true.
+	Text string
+	// Closed is true if the snippet of the Ingress is not supported, so that all requests must get 503.
+	Closed bool
+	// Filters process the requests for all paths of a host. Shared are the filters of the ConfigMap alone.
+	Filters, Shared []ir.Filter
+	Locations       []ServerLocation
+}
+
+// ServerLocation is a location of a snippet for servers.
+type ServerLocation struct {
+	Match ir.Match
+	// Line is the line of the location in its text.
+	Line int
+	// Filters process the requests for the location. The first ones, as many as Early, precede the filters of the
+	// server.
+	Filters []ir.Filter
+	Early   int
+	// Settings are the settings for forwarding requests. Service is the target of the requests, or nil.
+	Settings *Settings
+	Service  *snippets.Service
+}
+
+// Server returns the meaning of the snippets for servers. It returns nil if there are none.
+func (s *Settings) Server() *Server {
+	texts := &s.Asked.Snippets.Server
+	if texts.Refused {
+		return &Server{Closed: true}
+	}
+	read := s.readServer()
+	if read == nil {
+		return nil
+	}
+	if read.Closed(false) != nil || read.Closed(true) != nil {
+		return &Server{Text: texts.Own, Closed: true}
+	}
+	server := &Server{Text: texts.Own, Filters: serverFilters(read)}
+	if texts.Shared != "" {
+		server.Shared = serverFilters(snippets.Server("", texts.Shared))
+	}
+	for i := range read.Locations {
+		server.Locations = append(server.Locations, s.locationOf(&read.Locations[i]))
+	}
+	return server
+}
+
+// serverFilters returns the filters that run the part of a snippet outside of locations.
+func serverFilters(of *snippets.ServerResult) (all []ir.Filter) {
+	if of.Program != nil {
+		all = append(all, *of.Program)
+	}
+	if of.Access != nil {
+		all = append(all, *of.Access)
+	}
+	if of.Substitution != nil {
+		all = append(all, *of.Substitution)
+	}
+	return all
+}
+
+// locationOf returns a location with the filters for its requests: first the filters with which the Ingress may reject
+// all requests, and then the filters of its content.
+func (s *Settings) locationOf(l *snippets.ServerLocation) ServerLocation {
+	content, invalid := s.contentOf(l)
+	early := s.FiltersBeforeServer(l.Match.Path)
+	location := ServerLocation{
+		Match: ir.Match{PathMatch: l.Match, Everywhere: l.Shared}, Line: l.Line, Early: len(early), Settings: content,
+		Service: l.Service,
+	}
+	switch {
+	case l.Closed, slices.ContainsFunc(invalid, func(f snippets.Finding) bool { return f.Class == snippets.Unreadable }):
+		location.Filters = []ir.Filter{ir.Unavailable}
+		location.Early = 0
+	case l.Internal:
+		location.Filters = append(early, ir.NotFound)
+	default:
+		location.Filters = slices.Concat(early, content.Filters(l.Match.Path))
+		if l.Service == nil {
+			location.Filters = append(location.Filters, ir.NotFound)
+		}
+	}
+	return location
+}
+
+// contentOf returns the settings for the requests of a location. As in nginx, the annotations of the Ingress do not
+// apply to it. invalid contains findings for values of annotations in the location that are not valid.
+func (s *Settings) contentOf(l *snippets.ServerLocation) (content *Settings, invalid []snippets.Finding) {
+	content = &Settings{Ingress: s.Ingress}
+	for _, v := range l.Content.Values {
+		if err := Table.Find(v.Annotation).Parse(content, v.Text); err != nil {
+			class := snippets.Unreadable
+			if nginx.IsUsable(err) || errors.As(err, new(nginx.Unsupported)) {
+				class = snippets.LeftOut
+			}
+			invalid = append(invalid, snippets.Finding{Place: v.Place, Class: class, Text: err.Error()})
+		}
+	}
+	content.Finish()
+	content.Asked.Snippets.Location.Read = l.Content
+	return content, invalid
+}
+
+// FiltersBeforeServer returns the first filters for one path of the Ingress. The filters of snippets for servers follow
+// them.
+func (s *Settings) FiltersBeforeServer(path string) []ir.Filter {
+	return s.filtersOf(phases[:slices.IndexFunc(phases, func(p phase) bool { return p.Name == serverPhase })], path)
+}
+
+// serverPhase is the name of the phase in which snippets for servers run.
+const serverPhase = "server snippets"

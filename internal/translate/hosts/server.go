@@ -1,0 +1,182 @@
+package hosts
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/snapshot"
+)
+
+// Server is what the snippets of an object and of the ConfigMap configure for the hosts of the object.
+type Server struct {
+	// Text is the snippet of the object. It is empty if only the ConfigMap has a snippet.
+	Text string
+	// Closed is true if all paths of the hosts in the namespace must return 503, because the snippet of the object is
+	// not supported.
+	Closed bool
+	// Filters process the requests for all paths of a host in the namespace of the object, if it owns the host. Shared
+	// are the filters of the ConfigMap alone, for paths in other namespaces.
+	Filters, Shared []ir.Filter
+	// Locations are additional paths. Their types are types of locations.
+	Locations []*Path
+}
+
+// own reports whether the object itself has a snippet.
+func (s *Server) own() bool { return s != nil && (s.Text != "" || s.Closed) }
+
+// guards reports whether the snippet may reject requests.
+func (s *Server) guards() bool {
+	return s.Closed || ir.Strictest(s.Filters) != ir.NoRequests ||
+		slices.ContainsFunc(s.Locations, func(p *Path) bool { return ir.Strictest(p.Filters) != ir.NoRequests })
+}
+
+// closed returns a replacement for a snippet that cannot be applied. It returns nil if s is nil.
+func (s *Server) closed() *Server {
+	if s == nil {
+		return nil
+	}
+	return &Server{Text: s.Text, Closed: true}
+}
+
+// findServer sets m.server: the oldest object of the namespace that owns the host with a snippet of its own, or else the
+// oldest object with the snippet of the ConfigMap. Other objects with another snippet get a warning.
+func (m *mergeState) findServer() {
+	for r := range m.ofOwner(true) {
+		switch {
+		case r.Server == nil:
+		case m.server == nil, r.Server.own() && !m.server.Server.own():
+			m.server = r
+		}
+	}
+	for _, r := range m.fallbacks {
+		if m.Host.Host == "" && m.server == nil && m.Owner.Is(r.namespace()) && r.Server != nil {
+			m.server = r
+		}
+	}
+	for r := range m.ofOwner(true) {
+		if r.Server.own() && r != m.server && r.Server.Text != m.server.Server.Text {
+			m.otherServer(r, "the setting has no effect on "+OrEvery(m.Host.Host)+": "+
+				snapshot.Elder(m.server.Object, r.Object)+" has a different server-snippet, which is used instead")
+		}
+	}
+	for r := range m.ofOwner(false) {
+		if !r.Server.own() || !m.serves(r) {
+			continue
+		}
+		outcome := ""
+		if r.Server.guards() {
+			outcome = ". The paths of this Ingress on the host get 503, because the snippet may restrict access"
+		}
+		m.otherServer(r, fmt.Sprintf("the setting has no effect on %s: %s in another namespace owns this host%s",
+			OrEvery(m.Host.Host), m.ownerFor(r), outcome))
+	}
+}
+
+func (m *mergeState) otherServer(r *Contribution, message string) {
+	m.problem(r, report.Problem{
+		Severity: report.Warning, Reason: report.HostConflict, Field: report.AnnotationField(report.ServerSnippet),
+		Message: message,
+	})
+}
+
+// withServer returns a path of an object with the filters that snippets add for the whole host. It returns p if there
+// are no such filters.
+func (m *mergeState) withServer(r *Contribution, p *Path) *Path {
+	owner := m.server != nil && m.Owner.Is(r.namespace())
+	switch {
+	case owner && m.server.Server.Closed, !owner && r.Server.own() && r.Server.guards():
+		return p.Closed()
+	case owner:
+		return p.with(m.server.Server.Filters)
+	case r.Server != nil:
+		return p.with(r.Server.Shared)
+	}
+	return p
+}
+
+// with returns a copy of the path with the filters of the host.
+func (p *Path) with(filters []ir.Filter) *Path {
+	if filters == nil {
+		return p
+	}
+	whole := *p
+	whole.Filters = slices.Concat(p.Filters[:p.Early], inherited(filters, p.Filters), p.Filters[p.Early:])
+	return &whole
+}
+
+// inherited returns the filters of a host without what a path replaces, as in nginx: a path with add_header or
+// sub_filter of its own does not inherit these directives.
+func inherited(filters, own []ir.Filter) (rest []ir.Filter) {
+	replaced, substitutes := false, false
+	for _, f := range own {
+		switch f := f.(type) {
+		case ir.Program:
+			replaced = replaced || f.AddHeaders != nil
+		case ir.Substitution:
+			substitutes = true
+		}
+	}
+	for _, f := range filters {
+		switch program := f.(type) {
+		case ir.Program:
+			if replaced {
+				program.AddHeaders = nil
+			}
+			rest = append(rest, program)
+		case ir.Substitution:
+			if !substitutes {
+				rest = append(rest, program)
+			}
+		default:
+			rest = append(rest, f)
+		}
+	}
+	return rest
+}
+
+// locations adds the locations of snippets to the host. The regular expressions of the object precede the ones of the
+// host, and the regular expressions of the ConfigMap follow them.
+func (m *mergeState) locations() {
+	r, filters := m.server, []ir.Filter(nil)
+	if r != nil {
+		filters = r.Server.Filters
+	} else if r = m.anyServer(); r != nil {
+		filters = r.Server.Shared
+	} else {
+		return
+	}
+	var before, behind []*ir.Route
+	for _, p := range r.Server.Locations {
+		switch route := m.locationRoute(r, p.with(filters)); {
+		case p.Everywhere:
+			behind = append(behind, route)
+		case r == m.server:
+			before = append(before, route)
+		}
+	}
+	m.Host.Routes = slices.Concat(before, m.Host.Routes, behind)
+}
+
+// anyServer returns the oldest object with a snippet that is served on the host, for the locations of the ConfigMap.
+func (m *mergeState) anyServer() *Contribution {
+	for _, r := range slices.Concat(m.results, m.fallbacks) {
+		if r.Server != nil && m.serves(r) {
+			return r
+		}
+	}
+	return nil
+}
+
+func (m *mergeState) locationRoute(r *Contribution, p *Path) *ir.Route {
+	filters := m.toHTTPS(p)
+	if m.conflicting[r] {
+		filters = append(filters, ir.Forbidden)
+	}
+	return &ir.Route{
+		Match:   ir.Match{PathMatch: p.Match, Everywhere: p.Everywhere},
+		Filters: append(filters, p.Filters...), Backends: ir.To(p.Backend), Proxy: p.Proxy, Origin: r.Ref(),
+		RoutePolicy: p.RoutePolicy,
+	}
+}
