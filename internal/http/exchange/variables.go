@@ -276,8 +276,16 @@ func (x *Exchange) anyCookie(name string) string {
 
 // argument returns the value of a query argument without decoding it. The case of the argument name is ignored.
 func (x *Exchange) argument(name string) string {
-	for pair := range strings.SplitSeq(x.Query, "&") {
-		if key, value, ok := strings.Cut(pair, "="); ok && strings.EqualFold(key, name) {
+	// Look for the next "=" first: a client may send tens of thousands of "&", and a program may read many arguments.
+	for rest := x.Query; rest != ""; {
+		before, after, found := strings.Cut(rest, "=")
+		if !found {
+			break
+		}
+		key := before[strings.LastIndexByte(before, '&')+1:]
+		var value string
+		value, rest, _ = strings.Cut(after, "&")
+		if len(key) == len(name) && strings.EqualFold(key, name) {
 			return value
 		}
 	}
