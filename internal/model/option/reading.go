@@ -17,13 +17,15 @@ type Reading[S any] struct {
 	// Invalid is the Reason of the problems that are reported for invalid values.
 	Invalid report.Reason
 
-	// accepted lists the options whose values are valid and used.
-	accepted []acceptedOption[S]
+	// values lists the options that have a value.
+	values []readValue[S]
 }
 
-type acceptedOption[S any] struct {
-	row   *Row[S, string]
-	field string
+// readValue is an option that has a value. usable is true if the value is valid and used.
+type readValue[S any] struct {
+	row    *Row[S, string]
+	field  string
+	usable bool
 }
 
 // Read parses a value of the option that row describes. field is the path of this value in the object. An invalid value
@@ -47,9 +49,9 @@ func (r *Reading[S]) Read(row *Row[S, string], value, field string) {
 	if err != nil {
 		r.Problems = append(r.Problems, problem(row, err, r.Invalid, field))
 	}
-	if nginx.IsUsable(err) {
-		r.accepted = append(r.accepted, acceptedOption[S]{row, field})
-	} else if row.OnError != nil {
+	usable := nginx.IsUsable(err)
+	r.values = append(r.values, readValue[S]{row, field, usable})
+	if !usable && row.OnError != nil {
 		row.OnError(r.Settings)
 	}
 }
@@ -74,8 +76,8 @@ func problem[S any](row *Row[S, string], err error, invalid report.Reason, field
 // Check adds a warning for each value that has no effect or an unexpected effect in combination with other values, and
 // the problems that Row.Report returns. It must be called after all values are read.
 func (r *Reading[S]) Check() {
-	for _, c := range r.accepted {
-		if c.row.Check != nil {
+	for _, c := range r.values {
+		if c.usable && c.row.Check != nil {
 			if message := c.row.Check(r.Settings); message != "" {
 				r.Warn(r.Invalid, c.field, message)
 			}

@@ -53,8 +53,8 @@ type Row[S, V any] struct {
 	// Check is called after all options are read. It returns a message if the option has no effect or an unexpected
 	// effect in combination with the other options, otherwise "".
 	Check func(*S) string
-	// Report is called after Check. It returns more problems of the value, such as a warning for each of its lines. The
-	// field of a problem is filled in, and so is an empty reason.
+	// Report is called after Check, also if the value is invalid. It returns more problems of the value, such as a
+	// warning for each of its lines. The field of a problem is filled in, and so is an empty reason.
 	Report func(*S) []report.Problem
 }
 

@@ -22,6 +22,8 @@ type locationTexts struct {
 	// annotations in Read that are invalid or have no effect.
 	Read    *snippets.Result
 	Invalid []snippets.Finding
+	// Refused contains the findings for texts that cannot be interpreted, except the findings that are their errors.
+	Refused []snippets.Finding
 }
 
 const locationDoc = " The page [Snippets](snippets.md) lists the directives and their effects. If the snippet contains " +
@@ -58,7 +60,11 @@ func locationSnippet(name, doc string, row snippetRow, shared bool) Annotation {
 				s.Asked.Snippets.WithoutEffect[row] = true
 				return nil
 			}
-			if f := interpretAlone(value, shared).Closed(shared); f != nil {
+			read := interpretAlone(value, shared)
+			if f := read.Closed(shared); f != nil {
+				l := &s.Asked.Snippets.Location
+				l.Refused = slices.Concat(l.Refused, slices.DeleteFunc(slices.Clone(read.Findings),
+					func(other snippets.Finding) bool { return other == *f }))
 				return nginx.Unsupported(f.String() + ignoring)
 			}
 			*text(s) = value
@@ -129,10 +135,11 @@ const maxLineProblems = 20
 // locationProblems returns the problems of the lines of one of the two snippets.
 func (s *Settings) locationProblems(shared bool) []report.Problem {
 	l := &s.Asked.Snippets.Location
-	if l.Read == nil {
-		return nil
+	findings := slices.Concat(l.Refused, l.Invalid)
+	if l.Read != nil {
+		findings = slices.Concat(l.Refused, l.Read.Findings, l.Invalid)
 	}
-	return problemsOf(slices.Concat(l.Read.Findings, l.Invalid), shared)
+	return problemsOf(findings, shared)
 }
 
 // problemsOf returns the problems of one text.

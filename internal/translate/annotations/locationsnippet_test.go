@@ -1,6 +1,9 @@
 package annotations_test
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,5 +30,28 @@ func TestRelativeRedirectsOfSnippets(t *testing.T) {
 		if diff := cmp.Diff(want, settings.Filters("/a")); diff != "" {
 			t.Errorf("%s: filters (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// TestLinesOfRefusedSnippet checks that all lines of a snippet with problems are reported at once, also if one of them
+// makes all requests get 503.
+func TestLinesOfRefusedSnippet(t *testing.T) {
+	const snippet = annotations.Prefix + "configuration-snippet"
+	settings, problems := annotations.Parse(all, map[string]string{
+		snippet: "proxy_cache zone;\nauth_request /auth;\nadd_header X-A b;\nauth_jwt shop;\nproxy_buffers 4 8k;\n"})
+	if !settings.Closed {
+		t.Error("the Ingress is served")
+	}
+	var got []string
+	for _, p := range problems {
+		line, _, _ := strings.Cut(p.Message, ":")
+		got = append(got, fmt.Sprintf("%s %s", p.Severity, line))
+		if p.Field == "" || p.Reason == "" {
+			t.Errorf("%+v has no field or no reason", p)
+		}
+	}
+	want := []string{"error line 2", "warning line 1", "error line 4", "info line 5"}
+	if !slices.Equal(got, want) {
+		t.Errorf("the problems are %v, want %v", got, want)
 	}
 }
