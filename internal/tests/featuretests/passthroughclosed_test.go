@@ -16,13 +16,16 @@ func TestPassthroughOfClosed(t *testing.T) {
 	}{
 		{"whitelist-source-range", "nowhere", http.StatusServiceUnavailable},
 		{"whitelist-source-range", "192.0.2.0/24", http.StatusForbidden},
+		{"server-snippet", "deny all;", http.StatusForbidden},
+		{"server-snippet", "auth_request /login;", http.StatusServiceUnavailable},
 		{"k8singress.io/maintenance", "true", http.StatusServiceUnavailable},
 		{"k8singress.io/maintenance", "perhaps", http.StatusServiceUnavailable},
 		{"auth-tls-secret", "no-namespace", http.StatusForbidden},
 		{"auth-tls-secret", "elsewhere/authority", http.StatusForbidden},
 	} {
 		t.Run(guard.name+" "+guard.value, func(t *testing.T) {
-			in := start(t, class+service("one", e.port, e.ip), "ssl_passthrough")
+			in := start(t, class+service("one", e.port, e.ip)+allowingSnippets(), "ssl_passthrough",
+				"configmap default/global")
 			in.write("shop.yaml", annotated("shop", "shop.example", "one", "ssl-passthrough", "true",
 				guard.name, guard.value))
 			in.becomes("shop.example", "/", guard.status, "")

@@ -25,7 +25,11 @@ var sslPassthrough = Annotation{
 func (s *Settings) PassthroughGuard() (step string, guard ir.Guard, temporary bool) {
 	for i := range phases {
 		p := &phases[i]
-		if guard = ir.Strictest(p.of(s, "/")); guard >= ir.SomeClients {
+		filters := p.of(s, "/")
+		if server := s.Server(); server != nil && p.Name == serverPhase {
+			filters = server.Filters
+		}
+		if guard = ir.Strictest(filters); guard >= ir.SomeClients {
 			return p.Name, guard, p.temporary
 		}
 	}

@@ -183,8 +183,9 @@ func (s *Settings) locationOf(l *snippets.ServerLocation) ServerLocation {
 		Match: ir.Match{PathMatch: l.Match, Everywhere: l.Shared}, Line: l.Line, Early: len(early), Settings: content,
 		Service: l.Service,
 	}
+	unreadable := func(f snippets.Finding) bool { return f.Class == snippets.Unreadable }
 	switch {
-	case l.Closed, slices.ContainsFunc(invalid, func(f snippets.Finding) bool { return f.Class == snippets.Unreadable }):
+	case l.Closed, slices.ContainsFunc(invalid, unreadable):
 		location.Filters = []ir.Filter{ir.Unavailable}
 		location.Early = 0
 	case l.Internal:

@@ -40,8 +40,8 @@ func (s *Server) closed() *Server {
 	return &Server{Text: s.Text, Closed: true}
 }
 
-// findServer sets m.server: the oldest object of the namespace that owns the host with a snippet of its own, or else the
-// oldest object with the snippet of the ConfigMap. Other objects with another snippet get a warning.
+// findServer sets m.server: the oldest object of the namespace that owns the host with a snippet of its own, or else
+// the oldest object with the snippet of the ConfigMap. Other objects with another snippet get a warning.
 func (m *mergeState) findServer() {
 	for r := range m.ofOwner(true) {
 		switch {

@@ -291,8 +291,8 @@ func (r *reading) otherPaths() {
 // appRoot sets r.Root, which handles requests for exactly "/", if the Ingress has the annotation app-root.
 func (r *reading) appRoot() {
 	if filters := r.annotations.FiltersOfRoot(); filters != nil && !r.unreadable {
-		r.Root = &hosts.Path{Filters: filters, Early: len(r.annotations.FiltersBeforeServer("/")), Redirect: r.Redirect, RedirectAlways: r.RedirectAlways,
-			ErrorPages: r.pages, RoutePolicy: r.annotations.RoutePolicy}
+		r.Root = &hosts.Path{Filters: filters, Early: len(r.annotations.FiltersBeforeServer("/")),
+			Redirect: r.Redirect, RedirectAlways: r.RedirectAlways, ErrorPages: r.pages, RoutePolicy: r.annotations.RoutePolicy}
 	}
 }
 

@@ -48,8 +48,8 @@ func (r *reading) locationBackend(l *annotations.ServerLocation) *ir.Backend {
 	field := report.AnnotationField(report.ServerSnippet)
 	if other := l.Service.Namespace; other != "" && other != r.Object.Namespace {
 		r.problem(report.Error, report.InvalidBackend, field,
-			"line %d: the Service %s is in the namespace %s, and a location can only use Services of its own namespace: "+
-				"requests for the location get 503", l.Line, l.Service.Name, other)
+			"line %d: the Service %s is in the namespace %s, and a location can only use Services of its own "+
+				"namespace: requests for the location get 503", l.Line, l.Service.Name, other)
 		return nil
 	}
 	ref := ir.Ref{Kind: kinds.Service, Namespace: r.Object.Namespace, Name: l.Service.Name}

@@ -104,8 +104,8 @@ func (r *reader) onlyInLocations() error {
 	if r.scope.context != inServer {
 		return nil
 	}
-	return noEffect("as in ingress-nginx, only the locations in this text inherit it, because each path of an Ingress " +
-		"has its own value")
+	return noEffect("as in ingress-nginx, only the locations in this text inherit it, because each path of an " +
+		"Ingress has its own value")
 }
 
 // unchanged returns the first argument, and list returns all arguments in one value.

@@ -18,7 +18,8 @@ type interpreter struct {
 	once bool
 }
 
-// interpreters maps directives of class Works to their interpreters, except if and location, whose blocks contain other directives.
+// interpreters maps directives of class Works to their interpreters, except if and location, whose blocks contain other
+// directives.
 // The table of conversions has the directives that have the effect of an annotation.
 var interpreters = map[string]interpreter{
 	"set":     {read: (*reader).set},

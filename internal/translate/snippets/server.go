@@ -140,8 +140,8 @@ func isRegex(t ir.MatchType) bool { return t == ir.LocationRegex || t == ir.Loca
 func (r *reader) checkPath(match *ir.PathMatch) error {
 	switch {
 	case r.location != nil && (isRegex(r.location.Match.Type) || isRegex(match.Type)):
-		return &problem{Guard, "changes who responds: write it outside of the other location, because one of them is a " +
-			"regular expression"}
+		return &problem{Guard, "changes who responds: write it outside of the other location, because one of them is " +
+			"a regular expression"}
 	case isRegex(match.Type):
 		return r.checkPattern(&match.Path, match.Type == ir.LocationRegexFold)
 	case !strings.HasPrefix(match.Path, "/"):
@@ -153,7 +153,8 @@ func (r *reader) checkPath(match *ir.PathMatch) error {
 	case r.location.Match.Type == ir.LocationExact:
 		return errors.New("it is in a location with an equal sign, which nginx does not allow")
 	case !strings.HasPrefix(match.Path, r.location.Match.Path):
-		return fmt.Errorf("the path is not below %s, the path of the outer location", nginx.Quote(r.location.Match.Path))
+		return fmt.Errorf("the path is not below %s, the path of the outer location",
+			nginx.Quote(r.location.Match.Path))
 	}
 	return nil
 }
@@ -174,8 +175,8 @@ func (s *serverReader) add(l *locationReader) error {
 		return fmt.Errorf("line %d already has a location with this path", before.Line)
 	}
 	before.Closed, before.Shared = true, true
-	return &problem{Guard, fmt.Sprintf("line %d of the Ingress's snippet has the same location: requests for it get 503",
-		before.Line)}
+	return &problem{Guard, fmt.Sprintf("line %d of the Ingress's snippet has the same location: requests for it "+
+		"get 503", before.Line)}
 }
 
 func (r *reader) internal(*Directive) error {

@@ -81,7 +81,7 @@ func TestLocations(t *testing.T) {
 		"location /a { proxy_pass http://shop; }":                            "/a: to /shop:80",
 		"location /a { proxy_pass http://shop:8080; proxy_read_timeout 5; }": "/a: to /shop:8080 proxy-read-timeout: 5",
 		"location /a { proxy_pass http://shop.a.svc.cluster.local:http; }":   "/a: to a/shop:http",
-		"location /a { proxy_pass https://shop.a.svc; }":                     "/a: to a/shop:443 backend-protocol: HTTPS",
+		"location /a {proxy_pass https://shop.a.svc;}":                       "/a: to a/shop:443 backend-protocol: HTTPS",
 		"location /a { deny all; location = /a/b { allow all; } }":           "/a: deny all\n= /a/b: allow all",
 		"location /a { deny all; location /a/b { } }":                        "/a: deny all\n/a/b: deny all",
 		"proxy_set_header A b; location /a { }":                              endpointHeader("A", "b"),
@@ -101,7 +101,8 @@ func TestLocations(t *testing.T) {
 		`location /a { location ~ \.php$ { deny all; } }`: "/a: closed",
 		`location ~ \.php$ { location /a { deny all; } }`: `~ \.php$: closed`,
 		"more_set_headers 'A: b'; location /a { more_set_headers 'C: d'; } #x": "" +
-			`{"more_headers":[{"set":[{"name":"A","value":"b"}]}],"server":true}` + "\n/a: " + `{"more_headers":[{"set":[{"name":"A","value":"b"}]},{"set":[{"name":"C","value":"d"}]}]}`,
+			`{"more_headers":[{"set":[{"name":"A","value":"b"}]}],"server":true}` + "\n/a: " +
+			`{"more_headers":[{"set":[{"name":"A","value":"b"}]},{"set":[{"name":"C","value":"d"}]}]}`,
 	} {
 		r := snippets.Server(text, "")
 		if got := serverMeaning(t, r); got != want {
