@@ -131,8 +131,9 @@ func guardCases(ca *fixture.Identity) map[string]guardCase {
 		},
 		"configuration-snippet": {garbage: "auth_request /login;", good: "proxy_read_timeout 5s;"},
 		"server-snippet":        {garbage: "auth_request /login;", good: "client_body_buffer_size 16k;"},
-		"auth-snippet": {garbage: "proxy_set_header X-User admin;",
-			good: "proxy_set_header X-Real-IP $remote_addr;", beside: asking},
+		"auth-snippet": {
+			garbage: "deny all;", good: "proxy_set_header X-Real-IP $remote_addr;", beside: asking,
+		},
 		"modsecurity-snippet": {garbage: "SecRuleEngine On", good: "SecRuleEngine DetectionOnly"},
 		"custom-headers": {
 			garbage: "a/b/c", good: "answers", foreign: "other/answers",

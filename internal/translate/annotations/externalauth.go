@@ -14,6 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/nginx"
 	"github.com/k8singress/k8singress/internal/model/option"
+	"github.com/k8singress/k8singress/internal/model/report"
 )
 
 // authFailed is called if an annotation for external authentication is invalid. It makes all requests for the Ingress
@@ -201,6 +202,7 @@ type externalAuth struct {
 	// CheckAuthHeader has accepted all headers.
 	SetHeaders string
 	Set        map[string]string
+	Snippet    authSnippets
 }
 
 // GlobalAuth returns the ConfigMap key global-auth-* that corresponds to the given annotation. The key applies to all
@@ -235,6 +237,12 @@ func GlobalAuth(name string) *Annotation {
 			global(s, func() { message = own.Check(s) })
 		}
 		return strings.Replace(message, " without auth-", ", because there is no global-auth-", 1)
+	}
+	row.Report = func(s *Settings) (all []report.Problem) {
+		if own.Report != nil {
+			global(s, func() { all = own.Report(s) })
+		}
+		return all
 	}
 	return &row
 }
@@ -273,16 +281,21 @@ func (s *Settings) externalAuth(string) []ir.Filter {
 	switch {
 	case asked.URL == "" && !asked.Broken:
 		return nil
-	case asked.Broken, asked == &s.Asked.GlobalAuth && s.Asked.Snippets.GlobalAuth:
+	case asked.Broken, asked.Snippet.Refused:
 		return []ir.Filter{ir.Unavailable}
 	}
 	f := ir.ExternalAuth{
 		URL: asked.URL, Method: asked.Method, SignIn: asked.signIn(), RequestRedirect: asked.Redirect,
 		ResponseHeaders: asked.Headers,
-		AlwaysSetCookie: asked.AlwaysSetCookie, Connect: s.Attempts.Connect, Read: s.Attempts.Read,
-		Write:     s.Attempts.Write,
-		KeepAlive: asked.KeepAlive, KeepAliveTimeout: asked.KeepAliveTimeout,
+		AlwaysSetCookie: asked.AlwaysSetCookie,
+		Connect:         cmp.Or(asked.Snippet.Timeouts.Connect, s.Attempts.Connect),
+		Read:            cmp.Or(asked.Snippet.Timeouts.Read, s.Attempts.Read),
+		Write:           cmp.Or(asked.Snippet.Timeouts.Write, s.Attempts.Write),
+		KeepAlive:       asked.KeepAlive, KeepAliveTimeout: asked.KeepAliveTimeout,
 		KeepAliveRequests: asked.KeepAliveRequests,
+	}
+	if asked.Snippet.Read != nil {
+		f.Program = asked.Snippet.Read.Program
 	}
 	for name, value := range asked.Set {
 		f.SetHeaders = append(f.SetHeaders, ir.Header{Name: name, Value: value})

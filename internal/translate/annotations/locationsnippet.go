@@ -194,8 +194,12 @@ func (s *Settings) snippetRules() []ir.AccessRule {
 
 // SnippetSize returns the total size of the regular expressions in snippets, see package pattern.
 func (s *Settings) SnippetSize() (size int) {
-	if read := s.Asked.Snippets.Location.Read; read != nil {
-		size = read.PatternSize
+	for _, read := range []*snippets.Result{
+		s.Asked.Snippets.Location.Read, s.Asked.Auth.Snippet.Read, s.Asked.GlobalAuth.Snippet.Read,
+	} {
+		if read != nil {
+			size += read.PatternSize
+		}
 	}
 	if read := s.readServer(); read != nil {
 		size += read.PatternSize

@@ -22,8 +22,6 @@ type snippetSettings struct {
 	Location locationTexts
 	// Server holds the snippets for servers.
 	Server serverTexts
-	// GlobalAuth is true if global-auth-snippet contains directives that may reject requests.
-	GlobalAuth bool
 	// Stream is the text of stream-snippet.
 	Stream string
 }
@@ -35,12 +33,10 @@ type snippetRow int
 const (
 	rowConfiguration snippetRow = iota
 	rowServer
-	rowAuth
 	rowModSecurity
 	rowHTTP
 	rowServers
 	rowLocations
-	rowGlobalAuth
 	snippetRows
 )
 
@@ -94,8 +90,6 @@ func snippet(name, doc string, row snippetRow, judge func(string) error) Annotat
 
 // The annotations for nginx snippets and ModSecurity.
 var (
-	authSnippet = snippet("auth-snippet",
-		"nginx configuration for the requests to auth-url."+snippetDoc+gateDoc, rowAuth, snippets.Harmless)
 	modSecuritySnippet = snippet("modsecurity-snippet",
 		"ModSecurity rules. The rules are not applied, because ModSecurity is not supported yet. Rules with "+
 			"`SecRuleEngine DetectionOnly` are ignored with a warning. With any other rules, all requests get "+
@@ -146,16 +140,6 @@ func ofAll(name, where string, row snippetRow) Annotation {
 	of.Meanwhile = allClosed
 	return of
 }
-
-// GlobalAuthSnippet is the ConfigMap key global-auth-snippet. If the snippet may reject requests, all requests that
-// need authentication by global-auth-url get 503.
-var GlobalAuthSnippet = func() Annotation {
-	row := snippet("global-auth-snippet", "nginx configuration for the requests to global-auth-url."+snippetDoc,
-		rowGlobalAuth, snippets.Harmless)
-	row.OnError = func(s *Settings) { s.Asked.Snippets.GlobalAuth = true }
-	row.Meanwhile = "all requests to which global-auth-url applies get 503"
-	return row
-}()
 
 // FirewallRules is the ConfigMap key modsecurity-snippet. Its rules apply to Ingresses for which ModSecurity is
 // enabled.
