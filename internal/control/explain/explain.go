@@ -136,8 +136,12 @@ const ownPrefix = "k8singress_"
 // anyOfName is the name of the handler that accepts a request if one of its filters accepts the request.
 const anyOfName = "k8singress_any_of"
 
+// programName is the key of the settings of a handler that contains a program of a snippet.
+const programName = "program"
+
 // writeHandler writes the readable name of a handler and its settings. The settings are nginx directives if the handler
-// comes from a snippet, and JSON otherwise. The filters of the handler anyOfName are written below it.
+// comes from a snippet, and JSON otherwise. The filters of the handler anyOfName, and the program of external
+// authentication, are written below it.
 func writeHandler(b *strings.Builder, depth int, handler json.RawMessage) {
 	var name string
 	fields := map[string]json.RawMessage{}
@@ -164,7 +168,13 @@ func writeHandler(b *strings.Builder, depth int, handler json.RawMessage) {
 			return
 		}
 	}
+	program := nginxText{depth: depth + 1}
+	if raw := fields[programName]; raw != nil && printing((*nginxText).program)(&program, raw) == nil {
+		delete(fields, programName)
+		settings = document.Encode(fields)
+	}
 	step(b, depth, readable, settings)
+	b.WriteString(program.String())
 }
 
 // step writes the line that describes one handler, with the handler's settings if there are any.

@@ -109,6 +109,24 @@ func TestDirectives(t *testing.T) {
 	}
 }
 
+// TestAuthDirectives checks that the directives of a snippet for external authentication are printed below its other
+// settings.
+func TestAuthDirectives(t *testing.T) {
+	auth := ir.ExternalAuth{URL: "http://auth", Program: &ir.Program{
+		Steps:      []ir.Step{{Return: &ir.Return{Status: 200}}},
+		Directives: ir.Directives{EndpointHeaders: []ir.Header{{Name: "X-A", Value: "b"}}},
+	}}
+	got := explain.Text(&document.Live{Hosts: map[string]*document.Host{"a.example": {
+		Routes: []*document.Route{{Type: "prefix", Path: "/", Origin: "Ingress/a/web",
+			Destination: document.Destination{Chain: chain(handlerOf(t, "external_auth", auth))}}},
+	}}})
+	want := "a.example\n  prefix /  (Ingress/a/web)\n" +
+		"    external auth {\"url\":\"http://auth\"}\n      return 200;\n      proxy_set_header X-A b;\n"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // handlerOf returns the JSON of the handler for a filter.
 func handlerOf(t *testing.T, name string, of ir.Filter) string {
 	t.Helper()
