@@ -58,12 +58,14 @@ func TestAuthSnippet(t *testing.T) {
 			h.Get("Cookie") != "a=b" {
 			t.Errorf("the backend gets %v", h)
 		}
-		if _, asked, _ = ask(http.MethodGet, "X-Team: Blue"); len(asked) != 1 || asked[0].Header.Get("X-Team") != "none" {
+		_, asked, _ = ask(http.MethodGet, "X-Team: Blue")
+		if len(asked) != 1 || asked[0].Header.Get("X-Team") != "none" {
 			t.Errorf("the service gets %v", asked)
 		}
 		for want, status := range map[string]int{"login": 302, "blocked": 403, "redirect": 500} {
 			got, asked, seen = ask(http.MethodGet, "X-Want: "+want)
-			if got.status != status || len(asked)+len(seen) != 0 || got.header.Get("Location") == "https://evil.example/" {
+			if got.status != status || len(asked)+len(seen) != 0 ||
+				got.header.Get("Location") == "https://evil.example/" {
 				t.Errorf("%s: %+v, and %d requests", want, got, len(asked)+len(seen))
 			}
 		}

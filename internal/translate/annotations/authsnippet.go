@@ -21,9 +21,10 @@ type authSnippets struct {
 // authSnippet configures the requests to auth-url. GlobalAuthSnippet derives the ConfigMap key from it.
 var authSnippet = Annotation{
 	Name: "auth-snippet",
-	Doc: "nginx configuration for the requests to auth-url. [Snippets](snippets.md#requests-to-authentication-services) " +
-		"lists the directives and their effects. If the snippet contains a directive that may keep clients out and is " +
-		"not supported, or if it cannot be parsed, all requests get 503." + gateDoc,
+	Doc: "nginx configuration for the requests to auth-url. " +
+		"[Snippets](snippets.md#requests-to-authentication-services) lists the directives and their effects. If the " +
+		"snippet contains a directive that may keep clients out and is not supported, or if it cannot be parsed, all " +
+		"requests get 503." + gateDoc,
 	Values: configuration, Example: "proxy_set_header X-Forwarded-Host $http_host;", Default: "none",
 	Scope: ScopeLocation, Risk: RiskCritical, Lines: true,
 	Parse: func(s *Settings, value string) error {
@@ -77,8 +78,8 @@ func (a *authSnippets) readTimeouts() error {
 	return nil
 }
 
-// GlobalAuthSnippet is the ConfigMap key global-auth-snippet. If it is refused, all requests that need authentication by
-// global-auth-url get 503.
+// GlobalAuthSnippet is the ConfigMap key global-auth-snippet. If it is refused, all requests that need authentication
+// by global-auth-url get 503.
 var GlobalAuthSnippet = func() Annotation {
 	row := *GlobalAuth(authSnippet.Name)
 	row.OnError = func(s *Settings) { s.Asked.GlobalAuth.Snippet.Refused = true }

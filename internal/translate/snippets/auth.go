@@ -10,7 +10,8 @@ import (
 )
 
 // Auth interprets the configuration of the requests to an authentication service. In nginx, it stands in a location of
-// its own, for a subrequest of the client's request. If the text is unreadable, only the findings of the result are set.
+// its own, for a subrequest of the client's request. If the text is unreadable, only the findings of the result are
+// set.
 func Auth(text string) *Result { return authResults.of(texts{own: text}, interpretAuth) }
 
 func interpretAuth(of texts) *Result {
