@@ -50,9 +50,9 @@ func (l *locations) add(r *Route) (err error) {
 }
 
 // find returns the location for a path, or route if no location takes the request from it. route is the route that
-// serves the path without locations, or nil. The order is nginx's order, with two differences: if a location and a route
-// have the same path, the location wins, because it may restrict access, and locations only apply to routes of their
-// own namespace, unless they apply everywhere. find returns an error if matching takes too long.
+// serves the path without locations, or nil. The order is nginx's order, with two differences: if a location and a
+// route have the same path, the location wins, because it may restrict access, and locations only apply to routes of
+// their own namespace, unless they apply everywhere. find returns an error if matching takes too long.
 func (l *locations) find(path string, route *Route, budget *pattern.Budget) (*Route, error) {
 	own := route == nil || ir.ParseRef(route.Origin).Namespace == l.namespace
 	if exact := l.exact[path]; exact != nil && (own || exact.everywhere) {
@@ -65,6 +65,20 @@ func (l *locations) find(path string, route *Route, budget *pattern.Budget) (*Ro
 	if prefix != nil && ir.MatchType(prefix.Type) == ir.LocationPrefixOnly {
 		return prefix, nil
 	}
+	isRegex := route != nil && route.Regex != nil
+	found, err := l.search(path, route, own, budget)
+	switch {
+	case found != nil || err != nil:
+		return found, err
+	case prefix == nil || isRegex:
+		return route, nil
+	}
+	return prefix, nil
+}
+
+// search returns the first location whose regular expression matches path, or nil. If route is a regular expression,
+// too, only the locations before it count. own is true if all locations apply to route.
+func (l *locations) search(path string, route *Route, own bool, budget *pattern.Budget) (*Route, error) {
 	isRegex := route != nil && route.Regex != nil
 	for _, r := range l.regexes {
 		if isRegex && r.position > route.position {
@@ -81,14 +95,11 @@ func (l *locations) find(path string, route *Route, budget *pattern.Budget) (*Ro
 		case pattern.No:
 		}
 	}
-	if prefix == nil || isRegex {
-		return route, nil
-	}
-	return prefix, nil
+	return nil, nil
 }
 
-// longest returns the location with the longest prefix of path. It returns nil if no location matches, or if route is for
-// a longer prefix. own is true if all locations apply to route.
+// longest returns the location with the longest prefix of path. It returns nil if no location matches, or if route is
+// for a longer prefix. own is true if all locations apply to route.
 func (l *locations) longest(path string, route *Route, own bool) *Route {
 	least := 0
 	if route != nil && route.Regex == nil {

@@ -61,7 +61,8 @@ func TestLocations(t *testing.T) {
 		"regular expressions of routes": {
 			[]string{"location ~ ^/first", "regex /(.*)", "location ~ ^/last", "location /plain", "location ^~ /only"},
 			map[string]string{
-				"/first": "location ~ ^/first", "/last": "regex /(.*)", "/plain": "regex /(.*)", "/only": "location ^~ /only",
+				"/first": "location ~ ^/first", "/last": "regex /(.*)", "/plain": "regex /(.*)",
+				"/only": "location ^~ /only",
 			},
 		},
 		"a host without a route for every path": {
@@ -69,7 +70,8 @@ func TestLocations(t *testing.T) {
 			map[string]string{"/a": "location /a", "/b": "prefix /b", "/c": ""},
 		},
 		"routes of another namespace": {
-			[]string{"location /shop", "location = /x", "location ~ .", "b exact /x", "b prefix /shop", "prefix /shop/own"},
+			[]string{"location /shop", "location = /x", "location ~ .", "b exact /x", "b prefix /shop",
+				"prefix /shop/own"},
 			map[string]string{
 				"/x": "b exact /x", "/shop": "b prefix /shop", "/shop/own": "location ~ .", "/other": "location ~ .",
 			},
@@ -77,7 +79,8 @@ func TestLocations(t *testing.T) {
 		"everywhere": {
 			[]string{"! location = /x", "! location /shop", `! location ~ \.git`, "b prefix /"},
 			map[string]string{
-				"/x": "! location = /x", "/shop": "! location /shop", "/a/.git": `! location ~ \.git`, "/y": "b prefix /",
+				"/x": "! location = /x", "/shop": "! location /shop", "/a/.git": `! location ~ \.git`,
+				"/y": "b prefix /",
 			},
 		},
 	} {

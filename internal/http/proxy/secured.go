@@ -67,8 +67,8 @@ func (g *tlsClient) closeIdle() {
 }
 
 // Secure returns the Secured for a TLS configuration, and increments its reference count. The caller must call Release
-// when it no longer needs the Secured. authority holds the contents of the Secret that t refers to. It is nil if t refers
-// to no Secret.
+// when it no longer needs the Secured. authority holds the contents of the Secret that t refers to. It is nil if t
+// refers to no Secret.
 func (p *Pool) Secure(t *ir.BackendTLS, authority *trust.Authority) *Secured {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -27,21 +27,33 @@ const authSnippet = `
 	proxy_set_header X-Team $team;
 	more_clear_input_headers Cookie;`
 
-// TestAuthSnippet checks that a snippet changes the request to the authentication service, and not the request to the
-// backend, and that it can respond in place of the service.
-func TestAuthSnippet(t *testing.T) {
+// asking sends a request. It returns the response, the requests that the authentication service got, and the requests
+// that the backend got.
+type asking = func(method string, headers ...string) (got answer, asked, seen []*http.Request)
+
+// askWithSnippet starts a test for each kind of client, with an Ingress with auth-snippet. The function ask sends a
+// request to this Ingress.
+func askWithSnippet(t *testing.T, test func(t *testing.T, in *ingress, ask asking)) {
+	t.Helper()
 	in, a := externalAuth(t, map[string][]string{"in": {
 		"auth-url", "AUTH/check", "auth-response-headers", "X-User", "auth-signin", "https://login.example/?rd=a",
 		"auth-snippet", authSnippet,
 	}}, authSnippetKeys...)
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
-		ask := func(method string, headers ...string) (got answer, asked, seen []*http.Request) {
+		test(t, in, func(method string, headers ...string) (got answer, asked, seen []*http.Request) {
 			a.answers(letIn)
 			got = in.sendBy(in.client, in.origin("in.example")+"/", method, nil,
 				append(headers, "X-User: mallory", "Cookie: a=b")...)
 			asked, seen = a.taken()
 			return got, asked, seen
-		}
+		})
+	})
+}
+
+// TestAuthSnippet checks that a snippet changes the request to the authentication service, and not the request to the
+// backend.
+func TestAuthSnippet(t *testing.T) {
+	askWithSnippet(t, func(t *testing.T, in *ingress, ask asking) {
 		got, asked, seen := ask(http.MethodPut, "X-Team: blue", "X-Forwarded-Method: GET", "X-Forwarded-Host: evil")
 		if got.status != http.StatusOK || len(asked) != 1 || len(seen) != 1 {
 			t.Fatalf("%+v, asked %d times, and the backend got %d", got, len(asked), len(seen))
@@ -62,14 +74,20 @@ func TestAuthSnippet(t *testing.T) {
 		if len(asked) != 1 || asked[0].Header.Get("X-Team") != "none" {
 			t.Errorf("the service gets %v", asked)
 		}
+	})
+}
+
+// TestAuthSnippetResponds checks that a snippet can respond in place of the authentication service.
+func TestAuthSnippetResponds(t *testing.T) {
+	askWithSnippet(t, func(t *testing.T, _ *ingress, ask asking) {
 		for want, status := range map[string]int{"login": 302, "blocked": 403, "redirect": 500} {
-			got, asked, seen = ask(http.MethodGet, "X-Want: "+want)
+			got, asked, seen := ask(http.MethodGet, "X-Want: "+want)
 			if got.status != status || len(asked)+len(seen) != 0 ||
 				got.header.Get("Location") == "https://evil.example/" {
 				t.Errorf("%s: %+v, and %d requests", want, got, len(asked)+len(seen))
 			}
 		}
-		got, asked, seen = ask(http.MethodOptions)
+		got, asked, seen := ask(http.MethodOptions)
 		if got.status != http.StatusOK || len(asked) != 0 || len(seen) != 1 || seen[0].Header.Get("X-User") != "" {
 			t.Errorf("without the service: %+v, %d questions, %d requests", got, len(asked), len(seen))
 		}

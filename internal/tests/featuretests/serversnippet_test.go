@@ -76,8 +76,8 @@ func TestServerSnippet(t *testing.T) {
 			}
 		}
 		for path, want := range map[string]string{"/b": "B /b", "/b/x.jpg": "B /b/x.jpg"} {
-			if got := in.fetch(in.client, in.origin("shop.example")+path, "X-Bad: 1"); got.status != 200 || got.body != want ||
-				got.header.Get("X-Host") != "" {
+			got := in.fetch(in.client, in.origin("shop.example")+path, "X-Bad: 1")
+			if got.status != 200 || got.body != want || got.header.Get("X-Host") != "" {
 				t.Errorf("%s of another namespace is %d %q", path, got.status, got.body)
 			}
 		}

@@ -118,9 +118,9 @@ func (s *Settings) UsesTLS() bool {
 	return slices.Contains([]ir.BackendProtocol{ir.HTTPS, ir.GRPCS, ir.AutoHTTP}, s.Forwarding.Protocol)
 }
 
-// backendTLS holds the values of the annotations proxy-ssl-*. Zero fields stand for the default values. NoSecret is true
-// if proxy-ssl-secret is invalid. The values have no effect if proxy-ssl-secret is not set, unless WithoutSecret is true:
-// a snippet sets some of them with nginx's directives proxy_ssl_*, which need no Secret.
+// backendTLS holds the values of the annotations proxy-ssl-*. Zero fields stand for the default values. NoSecret is
+// true if proxy-ssl-secret is invalid. The values have no effect if proxy-ssl-secret is not set, unless WithoutSecret
+// is true: a snippet sets some of them with nginx's directives proxy_ssl_*, which need no Secret.
 type backendTLS struct {
 	ir.BackendTLS
 	NoSecret, WithoutSecret bool

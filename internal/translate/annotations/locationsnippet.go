@@ -26,8 +26,8 @@ type locationTexts struct {
 	Refused []snippets.Finding
 }
 
-const locationDoc = " The page [Snippets](snippets.md) lists the directives and their effects. If the snippet contains " +
-	"a directive that may keep clients out and is not supported, or if it cannot be parsed, all requests get 503."
+const locationDoc = " The page [Snippets](snippets.md) lists the directives and their effects. If the snippet " +
+	"contains a directive that may keep clients out and is not supported, or if it cannot be parsed, all requests get 503."
 
 // The rows for the snippets for locations: an annotation, and the key of the ConfigMap.
 var (
@@ -109,7 +109,8 @@ func (s *Settings) finishLocation() {
 
 // checkLocation makes all requests get 503 if the snippets of the Ingress and of the ConfigMap cannot be interpreted
 // together. It also finds values of annotations in the snippets that have no effect, such as TLS settings for endpoints
-// that do not use TLS. Do not call it for the settings of the ConfigMap, because every Ingress would inherit the result.
+// that do not use TLS. Do not call it for the settings of the ConfigMap, because every Ingress would inherit the
+// result.
 func (s *Settings) checkLocation() {
 	l := &s.Asked.Snippets.Location
 	if l.Read == nil {

@@ -31,8 +31,8 @@ const serverDoc = " The page [Snippets](snippets.md) lists the directives and th
 var (
 	serverSnippet = func() Annotation {
 		row := serverRow(serverSnippetName, "nginx configuration for the hosts of the Ingress, such as locations."+
-			serverDoc+"It applies to all paths of the host in the namespace that [owns the host](tenants.md). If several "+
-			"Ingresses of this namespace have the annotation, the annotation of the oldest Ingress applies. Locations "+
+			serverDoc+"It applies to all paths of the host in the namespace that [owns the host](tenants.md). If "+
+			"several Ingresses of this namespace have the annotation, the annotation of the oldest Ingress applies. Locations "+
 			"never serve the paths of other namespaces."+gateDoc, rowServer, false)
 		row.Meanwhile = serverClosed
 		return row

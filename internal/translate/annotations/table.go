@@ -108,7 +108,8 @@ var guardians = []func(s *Settings, path string) []ir.Filter{(*Settings).basicAu
 //
 // The snippets come first, because they set values of annotations.
 var finishers = []func(*Settings){
-	(*Settings).finishLocation, (*Settings).finishRetries, (*Settings).finishPrefix, (*Settings).finishBalancing, (*Settings).finishClientAuth,
+	(*Settings).finishLocation, (*Settings).finishRetries, (*Settings).finishPrefix, (*Settings).finishBalancing,
+	(*Settings).finishClientAuth,
 	(*Settings).finishBackendTLS, (*Settings).finishAffinity, (*Settings).finishHealthCheck, (*Settings).finishCanary,
 	(*Settings).finishSourceRanges, (*Settings).finishProxyRedirect, (*Settings).finishTracing,
 }

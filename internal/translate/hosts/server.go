@@ -55,6 +55,11 @@ func (m *mergeState) findServer() {
 			m.server = r
 		}
 	}
+	m.reportOtherServers()
+}
+
+// reportOtherServers adds a warning to each object whose snippet is not the snippet of the host.
+func (m *mergeState) reportOtherServers() {
 	for r := range m.ofOwner(true) {
 		if r.Server.own() && r != m.server && r.Server.Text != m.server.Server.Text {
 			m.otherServer(r, "the setting has no effect on "+OrEvery(m.Host.Host)+": "+

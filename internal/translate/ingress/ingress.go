@@ -292,7 +292,8 @@ func (r *reading) otherPaths() {
 func (r *reading) appRoot() {
 	if filters := r.annotations.FiltersOfRoot(); filters != nil && !r.unreadable {
 		r.Root = &hosts.Path{Filters: filters, Early: len(r.annotations.FiltersBeforeServer("/")),
-			Redirect: r.Redirect, RedirectAlways: r.RedirectAlways, ErrorPages: r.pages, RoutePolicy: r.annotations.RoutePolicy}
+			Redirect: r.Redirect, RedirectAlways: r.RedirectAlways, ErrorPages: r.pages,
+			RoutePolicy: r.annotations.RoutePolicy}
 	}
 }
 

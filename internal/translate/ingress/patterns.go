@@ -9,7 +9,8 @@ import (
 
 // patternSize returns the total size of the regular expressions in annotations. An expression that is compiled several
 // times is counted each time. The pattern for the subject of client certificates is compiled for each host, and the
-// header pattern of a canary for each path. The patterns for cookies, redirects, aliases and snippets are compiled once.
+// header pattern of a canary for each path. The patterns for cookies, redirects, aliases and snippets are compiled
+// once.
 func (r *reading) patternSize() int {
 	size, paths := 0, 0
 	for _, of := range r.Paths {
