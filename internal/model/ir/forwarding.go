@@ -174,6 +174,9 @@ type Global struct {
 	Compression Compression `json:"compression,omitzero"`
 	// Headers contains changes to the header fields of all requests and responses.
 	Headers Headers `json:"headers,omitzero"`
+	// Variables are variables that all templates may contain in addition to nginx's variables. If a name occurs several
+	// times, the last definition counts.
+	Variables []Variable `json:"variables,omitempty"`
 	// DefaultBackend is the ID of the backend for requests that match no route. It also serves the error pages of
 	// routes without their own backend for error pages. It is empty if there is no default backend.
 	DefaultBackend string `json:"default_backend,omitempty"`

@@ -52,6 +52,9 @@ func ParseTemplate(text string, known func(name string) bool) (*Template, error)
 	}
 }
 
+// Literal returns the template that stands for text itself, even if it contains dollar signs.
+func Literal(text string) *Template { return &Template{[]string{text}} }
+
 // cutName parses the name of a variable at the start of s, which is the text after a dollar sign. rest is the text
 // after the name.
 func cutName(s string, known func(string) bool) (name, rest string, err error) {
