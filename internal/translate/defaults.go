@@ -110,7 +110,7 @@ func (d *defaults) headers(s *snapshot.Snapshot, name ir.Name) []ir.Header {
 				"added until it exists", name)})
 		return nil
 	}
-	headers, bad := configmap.ReadHeaders(object.Data)
+	headers, bad := configmap.ReadHeaders(object.Data, d.ingress.Defaults.HTTP)
 	d.say(ref)
 	for _, key := range slices.Sorted(maps.Keys(bad)) {
 		d.say(ref, report.Problem{

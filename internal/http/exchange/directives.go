@@ -77,7 +77,8 @@ func (d *Directives) template(text string) (*nginx.Template, error) {
 		return nil, err
 	}
 	d.usesUpstream = d.usesUpstream || slices.ContainsFunc(t.Variables(), func(name string) bool {
-		return strings.HasPrefix(name, "upstream_http_") || strings.HasPrefix(name, "upstream_cookie_")
+		return strings.HasPrefix(name, "upstream_http_") || strings.HasPrefix(name, "upstream_cookie_") ||
+			isDefinable(name)
 	})
 	return t, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/http/mtls"
 	"github.com/k8singress/k8singress/internal/http/realip"
+	"github.com/k8singress/k8singress/internal/http/variables"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/nginx"
 	"github.com/k8singress/k8singress/internal/model/pattern"
@@ -35,6 +36,8 @@ type Exchange struct {
 	Global  *ir.Global
 	// Headers are the administrator's changes to header fields. Nil means that there are no changes.
 	Headers *Headers
+	// Variables are the variables that the administrator defines. Nil means that there are none.
+	Variables *variables.Set
 	// Peer describes the client certificate of the connection. It is nil if the host does not request client
 	// certificates.
 	Peer *mtls.Client
@@ -100,8 +103,10 @@ type Exchange struct {
 	// forEndpoint and forResponse are the directives of programs. forEndpoint applies to requests to endpoints, their
 	// responses and the response of external authentication. forResponse applies to the response to the client.
 	forEndpoint, forResponse directiveList
-	// scripted holds variables and capture groups. It is nil if no program has set any.
+	// scripted holds variables and capture groups. It is nil if no program has set any. defined holds the values of
+	// Variables. It is nil until one of them is used.
 	scripted *scripted
+	defined  *variables.Values
 	// endpointFields are the header fields of the endpoint's response, if the directives of programs use them. response
 	// is the response while such directives change it. authResponse is set while SetAuthVariables runs.
 	endpointFields message.Fields

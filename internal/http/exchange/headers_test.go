@@ -31,7 +31,7 @@ func TestHeaders(t *testing.T) {
 			"X-A: b | X-None: c | X-Line: d", "", "X-A: of shop | X-Space: a", "X-A: b | X-None: c | X-Line: d",
 			"X-A: b | X-None: c | X-Line: d"},
 		"responses": {ir.Headers{Responses: []ir.Header{header("X-A: $request_method"), header("X-None: $http_x_gone"),
-			header("X-Line: $uri"), header("X-Text: DENY"), header("X-Bad: $nosuch")}},
+			header("X-Line: $uri"), header("X-Text: DENY"), header("X-Bad: $status")}},
 			"x-a: b | X-A: c | X-None: d", "X-Text: DENY", "x-a: b | X-A: c | X-None: d", "x-a: b | X-A: c | X-None: d",
 			"X-A: GET"},
 		"hidden": {ir.Headers{Hidden: []string{"x-powered-by", "Server"}}, "Server: a | X-A: b | X-Powered-By: PHP", "",

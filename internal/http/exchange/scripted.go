@@ -21,20 +21,20 @@ type scripted struct {
 
 type variable struct{ name, value string }
 
-// value returns the value of a variable or a capture group, or an empty string if no program has set it. s may be nil.
-func (s *scripted) value(name string) string {
+// value returns the value of a variable or a capture group. ok is false if no program has set it. s may be nil.
+func (s *scripted) value(name string) (value string, ok bool) {
 	if s == nil {
-		return ""
+		return "", false
 	}
 	if len(name) == 1 && '1' <= name[0] && name[0] <= '9' {
-		return s.group(int(name[0] - '0'))
+		return s.group(int(name[0] - '0')), true
 	}
 	for i := range s.variables {
 		if s.variables[i].name == name {
-			return s.variables[i].value
+			return s.variables[i].value, true
 		}
 	}
-	return ""
+	return "", false
 }
 
 // group returns the text of a capture group, or an empty string if the group did not match.

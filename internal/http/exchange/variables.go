@@ -92,8 +92,8 @@ var families = []struct {
 	{"upstream_cookie_", (*Exchange).upstreamCookie, true},
 }
 
-// Variable returns the value of an nginx variable, a variable that a program has set, or a capture group. It returns an
-// empty string if the variable is unknown or has no value for this request.
+// Variable returns the value of an nginx variable, a variable that a program has set, a capture group, or a variable in
+// Variables. It returns an empty string if the variable is unknown or has no value for this request.
 func (x *Exchange) Variable(name string) string {
 	if value, ok := values[name]; ok {
 		return value(x)
@@ -101,7 +101,10 @@ func (x *Exchange) Variable(name string) string {
 	if value, rest := familyOf(name); value != nil {
 		return value(x, rest)
 	}
-	return x.scripted.value(name)
+	if value, ok := x.scripted.value(name); ok {
+		return value
+	}
+	return x.definedVariable(name)
 }
 
 // familyOf returns the function that returns the values of a family of variables, and the part of the name behind the
@@ -151,11 +154,11 @@ func VariableOf(name string) func(*Exchange) string {
 }
 
 // ParseTemplate parses text with variables of the form $name or ${name}, as nginx.ParseTemplate does. It returns an
-// error for an unknown variable, and for a variable for which OfResponse returns true. The parameter more lists
-// variables that are allowed in addition to the variables of requests.
+// error for a variable for which OfResponse returns true, and for a capture group. The parameter more lists exceptions.
+// Unknown variables are allowed, because Exchange.Variables may define them when a request uses the template.
 func ParseTemplate(text string, more ...string) (*nginx.Template, error) {
 	return nginx.ParseTemplate(text, func(name string) bool {
-		return VariableOf(name) != nil && !OfResponse(name) || slices.Contains(more, name)
+		return !OfResponse(name) && !slices.Contains(nginx.Groups, name) || slices.Contains(more, name)
 	})
 }
 

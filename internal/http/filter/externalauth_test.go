@@ -141,10 +141,12 @@ var externalAuthCases = []filterCase{
 	rejected("another field of the connection", `{"url": "http://a", "set_headers": [{"name": "Upgrade"}]}`,
 		`the header "Upgrade" cannot be set`),
 	rejected("not a name", `{"url": "http://a", "set_headers": [{"name": "a b"}]}`, `the header "a b"`),
-	rejected("an unknown variable", `{"url": "http://a", "set_headers": [{"name": "a", "value": "$nosuch"}]}`,
-		"nosuch"),
-	rejected("an unknown variable of the redirect", `{"url": "http://a", "request_redirect": "$nosuch"}`, "nosuch"),
-	rejected("an unknown variable of the key", `{"url": "http://a", "cache_key": "$nosuch"}`, "nosuch"),
+	rejected("a variable of the response", `{"url": "http://a", "set_headers": [{"name": "a", "value": "$status"}]}`,
+		"no variable $status"),
+	rejected("a variable of the response in the redirect", `{"url": "http://a", "request_redirect": "$status"}`,
+		"no variable $status"),
+	rejected("a variable of the response in the key", `{"url": "http://a", "cache_key": "$status"}`,
+		"no variable $status"),
 	rejected("no page", `{"url": "http://a", "sign_in": "login"}`, "is neither a URL"),
 }
 

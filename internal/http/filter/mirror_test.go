@@ -46,7 +46,8 @@ var mirrorCases = []filterCase{
 		mirroredTo(down), mirroredTo(busy), mirroredTo("500"),
 	}},
 	rejected("not a URL", `{"url": "mirror"}`, "the value is not a URL"),
-	rejected("an unknown variable", `{"url": "http://mirror.example", "host": "$nosuch"}`, "nosuch"),
+	rejected("a variable of the response", `{"url": "http://mirror.example", "host": "$status"}`,
+		"no variable $status"),
 }
 
 // mirrored returns a request with the request that the mirror gets.

@@ -68,11 +68,16 @@ func (r *programRun) run(steps []step) (ended bool, err error) {
 			ended, err = s.rewrite.apply(r)
 		case s.answer != nil:
 			r.response = s.answer
-			r.text, err = r.expand(s.answer.text, s.answer.lookup(r.x))
+			if r.text, err = r.expand(s.answer.text, s.answer.lookup(r.x)); err == nil {
+				err = r.x.VariablesFailed()
+			}
 			return true, err
 		case s.breaks:
 			r.endRewrite()
 			return true, nil
+		}
+		if err == nil {
+			err = r.x.VariablesFailed()
 		}
 		if ended || err != nil {
 			return true, err
@@ -91,6 +96,9 @@ func (r *programRun) endRewrite() {
 
 func (r *programRun) runBranch(b *branch) (ended bool, err error) {
 	holds, err := b.holds(r)
+	if err == nil {
+		err = r.x.VariablesFailed()
+	}
 	if !holds || err != nil {
 		return false, err
 	}

@@ -79,7 +79,7 @@ var rateLimitCases = []filterCase{
 	}},
 	rejected("no zone", `{"requests_per_minute": 1}`, "the rate limit has no zone"),
 	rejected("an invalid network", `{"zone": "a", "exempt": ["all"]}`, `"all" is not a network`),
-	rejected("an unknown variable", `{"zone": "a", "key": "$nosuch"}`, "nosuch"),
+	rejected("a variable of the response", `{"zone": "a", "key": "$status"}`, "no variable $status"),
 }
 
 func taken(client string) requestCase {

@@ -51,8 +51,9 @@ var rewriteRedirectCases = []filterCase{
 	}},
 	rejected("not a URL", `{"target": "/new"}`, "the target is not a URL"),
 	rejected("a line break", `{"target": "https://a.example/\r\nB: c"}`, "the target is not a URL"),
-	rejected("an unknown variable", `{"target": "https://a.example/$nosuch"}`, "nosuch"),
-	rejected("an unknown variable of the query", `{"target": "https://a.example/?a=$nosuch"}`, "nosuch"),
+	rejected("a variable of the response", `{"target": "https://a.example/$status"}`, "no variable $status"),
+	rejected("a variable of the response in the query", `{"target": "https://a.example/?a=$status"}`,
+		"no variable $status"),
 }
 
 // leading returns a request that is redirected.

@@ -13,6 +13,7 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/http/realip"
 	"github.com/k8singress/k8singress/internal/http/tracing"
+	"github.com/k8singress/k8singress/internal/http/variables"
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
@@ -25,6 +26,7 @@ type global struct {
 	options         atomic.Pointer[ir.Global]
 	responseHeaders atomic.Pointer[responseHeaders]
 	block           atomic.Pointer[filter.Block]
+	variables       atomic.Pointer[variables.Set]
 	log             atomic.Pointer[accesslog.Log]
 	streams         atomic.Pointer[accesslog.Streams]
 	// compress is nil if compression is disabled.
@@ -55,6 +57,9 @@ func (t *Table) SetGlobal(g *ir.Global) {
 	t.setDefault(g.DefaultBackend)
 	t.global.clients.Store(realip.New(g.Clients))
 	t.global.block.Store(filter.NewBlock(g.Block))
+	// If a variable is not valid, the requests that use it fail.
+	defined, _ := variables.New(g.Variables)
+	t.global.variables.Store(defined)
 	t.connections.Configure(g.KeepAlive, g.KeepAliveTimeout)
 }
 

@@ -61,6 +61,7 @@ func (t *Table) serve(x *exchange.Exchange) (Outcome, error) {
 		return NotReady, nil
 	}
 	x.Clients, x.Global, x.Headers = t.Clients(), t.Global(), t.global.responseHeaders.Load().headers
+	x.Variables = t.global.variables.Load()
 	if t.global.block.Load().Refuses(x) {
 		return Served, errBlocked
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/extauth"
 	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
 // forwarded holds the header fields that describe the client to an endpoint, such as X-Forwarded-For. They have the
@@ -40,6 +41,20 @@ func (r *request) prepareFields() {
 		r.Fields.JoinedKind(message.XForwardedFor), r.Fields.JoinedKind(message.XForwardedHost),
 		r.settings.Prefix, r.Via(), r.CDNLoop(),
 	}
+}
+
+// checkVariables returns an error if a variable of the administrator that filters have used, or that endpoints get, has
+// no value, because its value may decide about access.
+func (r *request) checkVariables() error {
+	if r.Variables == nil {
+		return nil
+	}
+	// This computes the variables. Their values are kept until the request is sent.
+	var unused message.Fields
+	if r.AddForEndpoint(&unused); r.protocol == ir.FastCGI {
+		r.cgiParams()
+	}
+	return r.VariablesFailed()
 }
 
 // maxLoops is the number of times that a request must have passed through this controller to be treated as a loop. It

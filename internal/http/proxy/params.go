@@ -54,9 +54,11 @@ func parseParams(all map[string]string) ([]param, error) {
 }
 
 // ParseParam parses the value of a FastCGI parameter.
-func ParseParam(value string) (*nginx.Template, error) {
-	return exchange.ParseTemplate(value, slices.Collect(maps.Keys(cgiValues))...)
-}
+func ParseParam(value string) (*nginx.Template, error) { return exchange.ParseTemplate(value) }
+
+// ParamVariables returns the variables of FastCGI that the value of a parameter may contain besides the variables of
+// requests.
+func ParamVariables() []string { return slices.Collect(maps.Keys(cgiValues)) }
 
 // paramsOf returns the FastCGI parameters for a route: the configured parameters (own), and nginx's defaults for all
 // other names.

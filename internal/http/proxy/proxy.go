@@ -48,7 +48,9 @@ func (r *request) forward(secured *Secured) (err error) {
 	defer func() { r.body.close() }()
 	if err = r.readBody(); err == nil {
 		r.prepareFields()
-		err = r.try()
+		if err = r.checkVariables(); err == nil {
+			err = r.try()
+		}
 	}
 	r.body.release()
 	if err == nil && r.replaced != nil {

@@ -20,8 +20,8 @@ func TestSettingsOfADocument(t *testing.T) {
 		`{"max_body": 0}`:                "max_body must be greater than zero, or -1 for no limit",
 		`{"max_body": -2}`:               "max_body must be greater than zero, or -1 for no limit",
 		`{"retry_on": ["error", "tea"]}`: `retry_on: unknown condition "tea"`,
-		`{"host": "$tea.example"}`:       "host: ",
-		`{"protocol": "fastcgi", "params": {"A": "$tea"}}`: "params: A: ",
+		`{"host": "$status.example"}`:    "host: ",
+		`{"protocol": "fastcgi", "params": {"A": "$status"}}`: "params: A: ",
 	} {
 		p := ir.Proxy{}.WithDefaults()
 		if err := json.Unmarshal([]byte(change), &p); err != nil {

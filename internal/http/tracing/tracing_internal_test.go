@@ -177,7 +177,7 @@ func TestSpans(t *testing.T) {
 	}{
 		"a response":      {x: func(x *exchange.Exchange) { x.Status = 200 }, want: "/ 200 Unset "},
 		"a name":          {of: ir.Tracing{Operation: "$request_method $host"}, want: "GET a.example 499 Unset "},
-		"an invalid name": {of: ir.Tracing{Operation: "$nosuch"}, want: "/ 499 Unset "},
+		"an invalid name": {of: ir.Tracing{Operation: "$status"}, want: "/ 499 Unset "},
 		"a long name":     {of: ir.Tracing{Operation: long + "$uri"}, want: long + " 499 Unset "},
 		"invalid UTF-8":   {of: ir.Tracing{Operation: "a\xff"}, want: "a\uFFFD 499 Unset "},
 		"the client left": {err: exchange.ErrAborted, want: "/ 499 Unset "},

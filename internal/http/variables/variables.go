@@ -61,6 +61,12 @@ func New(all []ir.Variable) (*Set, error) {
 
 func findNothing(string, *pattern.Budget) found { return found{failed: errInvalid} }
 
+// Check returns the error of New for one variable.
+func Check(of *ir.Variable) error {
+	_, err := compile(of)
+	return err
+}
+
 var errKind = errors.New("it needs exactly one of map, geo and split_clients")
 
 func compile(of *ir.Variable) (v *variable, err error) {

@@ -75,7 +75,9 @@ func TestGeo(t *testing.T) {
 		for _, text := range all {
 			first, rest, _ := strings.Cut(text, "-")
 			last, value, _ := strings.Cut(rest, " ")
-			list = append(list, ir.GeoRange{First: netip.MustParseAddr(first), Last: netip.MustParseAddr(last), Value: value})
+			list = append(list, ir.GeoRange{
+				First: netip.MustParseAddr(first), Last: netip.MustParseAddr(last), Value: value,
+			})
 		}
 		return list
 	}
@@ -168,8 +170,9 @@ func TestFailures(t *testing.T) {
 		use    string
 		status int
 	}{
-		"a long search": {[]ir.Variable{{Name: "v", Map: &ir.Map{Source: "$long", Default: "safe", Patterns: []ir.MapPattern{
-			{Pattern: "(a|b|ab|aa|aab)*x$", Value: "bad"}}}}}, "v", http.StatusBadRequest},
+		"a long search": {[]ir.Variable{{Name: "v", Map: &ir.Map{Source: "$long", Default: "safe",
+			Patterns: []ir.MapPattern{
+				{Pattern: "(a|b|ab|aa|aab)*x$", Value: "bad"}}}}}, "v", http.StatusBadRequest},
 		"a value of values": {chain, "v20", http.StatusInternalServerError},
 	} {
 		r := newRequest(t, c.all, map[string]string{"long": long, "v0": "abcdefgh"})
@@ -207,10 +210,12 @@ func TestInvalid(t *testing.T) {
 		"a range of two kinds": {Geo: &ir.Geo{Ranges: []ir.GeoRange{{First: a, Last: six}}}},
 		"a range without end":  {Geo: &ir.Geo{Ranges: []ir.GeoRange{{First: a}}}},
 		"the same range":       {Geo: &ir.Geo{Ranges: []ir.GeoRange{{First: a, Last: b}, {First: a, Last: b}}}},
-		"overlapping ranges":   {Geo: &ir.Geo{Ranges: []ir.GeoRange{{First: a, Last: b}, {First: a.Next(), Last: b.Next()}}}},
-		"more than all":        {Split: &ir.SplitClients{Parts: []ir.SplitPart{{Share: 9999}, {Share: 2}}}},
-		"more than the rest":   {Split: &ir.SplitClients{Parts: []ir.SplitPart{{}, {Share: 2}}}},
-		"a negative share":     {Split: &ir.SplitClients{Parts: []ir.SplitPart{{Share: -1}}}},
+		"overlapping ranges": {Geo: &ir.Geo{Ranges: []ir.GeoRange{
+			{First: a, Last: b}, {First: a.Next(), Last: b.Next()},
+		}}},
+		"more than all":      {Split: &ir.SplitClients{Parts: []ir.SplitPart{{Share: 9999}, {Share: 2}}}},
+		"more than the rest": {Split: &ir.SplitClients{Parts: []ir.SplitPart{{}, {Share: 2}}}},
+		"a negative share":   {Split: &ir.SplitClients{Parts: []ir.SplitPart{{Share: -1}}}},
 	} {
 		of.Name = "v"
 		set, err := variables.New([]ir.Variable{of})

@@ -53,6 +53,9 @@ type If struct {
 type Condition struct {
 	// Variable is the name of the variable, without the dollar sign.
 	Variable string `json:"variable"`
+	// OfAddress is true if the value of the variable is derived from the client's address in another way than
+	// Variable says, for example by geo.
+	OfAddress bool `json:"of_address,omitempty"`
 	// Operator is one of the constants below.
 	Operator Operator `json:"operator,omitempty"`
 	// Value is a template for Equal and NotEqual, and a regular expression for the other operators.
@@ -210,7 +213,7 @@ func (p Program) Guards() Guard {
 // comparesAddress reports whether any condition is about the client's address.
 func comparesAddress(steps []Step) bool {
 	return slices.ContainsFunc(steps, func(s Step) bool {
-		return s.If != nil && (s.If.Variable == "remote_addr" || comparesAddress(s.If.Steps))
+		return s.If != nil && (s.If.Variable == "remote_addr" || s.If.OfAddress || comparesAddress(s.If.Steps))
 	})
 }
 

@@ -254,7 +254,7 @@ var proofsOfKeys = map[string]string{
 	"block-cidrs":                           "TestBlock",
 	"block-user-agents":                     "TestBlock",
 	"block-referers":                        "TestBlock",
-	"http-snippet":                          "TestSnippetsOfTheConfigMap",
+	"http-snippet":                          "TestHTTPSnippet",
 	"server-snippet":                        "TestSnippetsOfTheConfigMap",
 	"location-snippet":                      "TestSnippetsOfTheConfigMap",
 	"global-auth-snippet":                   "TestGlobalAuthSnippet",

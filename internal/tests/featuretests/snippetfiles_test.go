@@ -28,6 +28,8 @@ type snippetFile struct {
 	// About says what authors want to reach with such a snippet.
 	About   string `json:"about"`
 	Snippet string `json:"snippet"`
+	// HTTP is a part of the ConfigMap's http-snippet, which applies to all files.
+	HTTP string `json:"http"`
 	// Path is the path of the Ingress, "/" if it is empty. Any other path is a regular expression.
 	Path string `json:"path"`
 	// Annotations are more annotations of the Ingress.
@@ -284,13 +286,16 @@ func (e *snippetEndpoints) manifests() string {
 
 // TestSnippetFiles checks the files of testdata/snippets with each version of HTTP.
 func TestSnippetFiles(t *testing.T) {
-	objects := class + global(append(allowSnippets, `use-forwarded-headers: "true"`,
-		"proxy-real-ip-cidr: 127.0.0.0/8")...)
+	objects := class
 	var all []*snippetEndpoints
+	http := "http-snippet: |\n"
 	for _, f := range snippetFiles(t) {
 		e := f.startEndpoints(t)
 		all, objects = append(all, e), objects+e.manifests()
+		http += indented(f.HTTP)
 	}
+	objects += global(append(allowSnippets, `use-forwarded-headers: "true"`, "proxy-real-ip-cidr: 127.0.0.0/8",
+		http)...)
 	in := start(t, objects, "configmap default/global")
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		for _, e := range all {
@@ -302,4 +307,13 @@ func TestSnippetFiles(t *testing.T) {
 			})
 		}
 	})
+}
+
+// indented returns the lines of a text as lines of a block in the data of a ConfigMap.
+func indented(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString("    " + line)
+	}
+	return b.String()
 }

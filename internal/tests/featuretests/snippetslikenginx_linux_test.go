@@ -11,13 +11,14 @@ import (
 )
 
 // snippetServer is ingress-nginx's configuration of nginx for the Ingress of a file. Its arguments are the address to
-// listen on, the name of the Ingress, and the file's location, texts before and after the snippet, snippet, and other
-// locations.
+// listen on, the name of the Ingress, and the file's location, texts before and after the snippet, snippet, other
+// locations, and text for all hosts.
 const snippetServer = `
 	set_real_ip_from 127.0.0.0/8;
 	real_ip_header X-Forwarded-For;
 	real_ip_recursive on;
 	upstream second { server OTHER; }
+	%[8]s
 	server {
 		listen %[1]s;
 		location %[3]s {
@@ -71,6 +72,6 @@ func (e *snippetEndpoints) startNginx(t *testing.T) (address string) {
 	}
 	daemons.StartNginx(t, address, fmt.Sprintf(likeIngressNginx, e.ip+":"+e.port)+
 		e.address(fmt.Sprintf(snippetServer, address, e.file.name, location, of.Before, of.After, e.file.Snippet,
-			of.Server)), modules...)
+			of.Server, e.file.HTTP)), modules...)
 	return address
 }

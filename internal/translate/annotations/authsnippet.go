@@ -36,7 +36,7 @@ var authSnippet = Annotation{
 			asked.Ignored = true
 			return nil
 		}
-		read := snippets.Auth(value)
+		read := s.HTTP.Auth(value)
 		if f := read.Closed(false); f != nil {
 			return nginx.Unsupported(f.String() + ignoring)
 		}

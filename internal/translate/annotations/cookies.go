@@ -22,7 +22,8 @@ var (
 			"that ignores case. If the expression matches any part of the Path, the whole Path is replaced with NEW, " +
 			"in which `$1` to `$9` stand for the groups of the expression.",
 		Values: twoTexts, Example: "/app/ /", Default: "off", Scope: ScopeLocation, Risk: RiskMedium,
-		Parse: nginx.Into(func(s *Settings) *ir.ResponseRewrite { return &s.Forwarding.CookiePath }, readCookieRewrite),
+		Parse: withVariables(nginx.Into(
+			func(s *Settings) *ir.ResponseRewrite { return &s.Forwarding.CookiePath }, readCookieRewrite)),
 	}
 	proxyCookieDomain = Annotation{
 		Name: "proxy-cookie-domain",
@@ -30,8 +31,8 @@ var (
 			"equals OLD is replaced with NEW; case and a leading dot are ignored. OLD may also be a regular " +
 			"expression, and variables are allowed, as in [proxy-cookie-path](annotations.md#proxy-cookie-path).",
 		Values: twoTexts, Example: "localhost example.com", Default: "off", Scope: ScopeLocation, Risk: RiskMedium,
-		Parse: nginx.Into(func(s *Settings) *ir.ResponseRewrite { return &s.Forwarding.CookieDomain },
-			readCookieRewrite),
+		Parse: withVariables(nginx.Into(func(s *Settings) *ir.ResponseRewrite { return &s.Forwarding.CookieDomain },
+			readCookieRewrite)),
 	}
 )
 

@@ -40,7 +40,7 @@ var (
 		Values:  "a URL that may contain nginx variables",
 		Example: "http://auth.example.svc.cluster.local:8080/check?path=$escaped_request_uri",
 		Default: "none", Scope: ScopeLocation, Risk: RiskHigh,
-		Parse:   nginx.Into(func(s *Settings) *string { return &s.Asked.Auth.URL }, readAuthURL),
+		Parse:   withVariables(nginx.Into(func(s *Settings) *string { return &s.Asked.Auth.URL }, readAuthURL)),
 		OnError: authFailed, Meanwhile: ingressClosed,
 	}
 	authMethod = Annotation{
@@ -61,11 +61,11 @@ var (
 		Values: "a URL or a path that may contain nginx variables", Example: "https://auth.example.com/login",
 		Default: "none",
 		Scope:   ScopeLocation, Risk: RiskHigh,
-		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Auth.SignIn },
+		Parse: withVariables(nginx.Into(func(s *Settings) *string { return &s.Asked.Auth.SignIn },
 			func(value string) (string, error) {
 				_, err := callout.ParseSignIn(value)
 				return value, err
-			}), Meanwhile: "clients get 401", Check: withoutAuth,
+			})), Meanwhile: "clients get 401", Check: withoutAuth,
 	}
 	authSignInParam = Annotation{
 		Name: "auth-signin-redirect-param",
@@ -91,7 +91,7 @@ var (
 		Values: "text that may contain nginx variables", Example: "https://$host$request_uri",
 		Default: "$request_uri",
 		Scope:   ScopeLocation, Risk: RiskMedium,
-		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Auth.Redirect }, readAuthText),
+		Parse: withVariables(nginx.Into(func(s *Settings) *string { return &s.Asked.Auth.Redirect }, readAuthText)),
 		Check: withoutAuth,
 	}
 	authProxySetHeaders = Annotation{
@@ -115,7 +115,7 @@ var (
 		Values: "text that may contain nginx variables", Example: "$cookie_session$http_authorization",
 		Default: "responses are not cached",
 		Scope:   ScopeLocation, Risk: RiskMedium,
-		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Auth.CacheKey }, readAuthText),
+		Parse: withVariables(nginx.Into(func(s *Settings) *string { return &s.Asked.Auth.CacheKey }, readAuthText)),
 		Check: withoutAuth, Meanwhile: "responses are not cached",
 	}
 	authCacheDuration = Annotation{
@@ -373,7 +373,7 @@ func readAuthHeaders(value string) ([]string, error) {
 }
 
 // CheckAuthHeader returns an error if a header must not be added to requests to the authentication service.
-func CheckAuthHeader(name, value string) error {
+func (s *Settings) CheckAuthHeader(name, value string) error {
 	if err := checkHeaderName(name); err != nil {
 		return err
 	}
@@ -382,8 +382,10 @@ func CheckAuthHeader(name, value string) error {
 			return fmt.Errorf("the value contains the character %U: write one line of ASCII text", r)
 		}
 	}
-	_, err := exchange.ParseTemplate(strings.TrimSpace(value))
-	return err
+	if _, err := exchange.ParseTemplate(strings.TrimSpace(value)); err != nil {
+		return err
+	}
+	return s.HTTP.CheckVariables(value)
 }
 
 // readLifetimes parses cache lifetimes in the format of nginx's proxy_cache_valid: status codes followed by a duration.

@@ -94,7 +94,7 @@ var (
 		Values: "a host that may contain nginx variables", Example: "app.example.com",
 		Default: "the client's Host header",
 		Scope:   ScopeLocation, Risk: RiskLow,
-		Parse: nginx.Into(func(s *Settings) *string { return &s.Forwarding.Host }, readHost),
+		Parse: withVariables(nginx.Into(func(s *Settings) *string { return &s.Forwarding.Host }, readHost)),
 	}
 	connectionProxyHeader = Annotation{
 		Name: "connection-proxy-header",

@@ -116,8 +116,8 @@ var (
 			"clients can omit.",
 		Values: "text with nginx variables", Example: "$http_x_api_key",
 		Default: "$binary_remote_addr, the address of the client",
-		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Limits.Key },
-			readTemplate("", maxHashBytes)),
+		Parse: withVariables(nginx.Into(func(s *Settings) *string { return &s.Asked.Limits.Key },
+			readTemplate("", maxHashBytes))),
 		Meanwhile: "clients are identified by their address",
 	}
 )

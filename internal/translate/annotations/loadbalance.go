@@ -67,8 +67,8 @@ var (
 			"such as $remote_addr, $request_uri, $http_NAME, $cookie_NAME or $arg_NAME.",
 		Values: "text with nginx variables", Example: "$request_uri", Default: "no hash", Scope: ScopeLocation,
 		Risk: RiskHigh,
-		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Balancing.HashBy },
-			readTemplate("", maxHashBytes)),
+		Parse: withVariables(nginx.Into(func(s *Settings) *string { return &s.Asked.Balancing.HashBy },
+			readTemplate("", maxHashBytes))),
 		Check: checkHashBy,
 	}
 	upstreamHashBySubset = Annotation{

@@ -27,7 +27,8 @@ type locationTexts struct {
 }
 
 const locationDoc = " The page [Snippets](snippets.md) lists the directives and their effects. If the snippet " +
-	"contains a directive that may keep clients out and is not supported, or if it cannot be parsed, all requests get 503."
+	"contains a directive that may keep clients out and is not supported, or if it cannot be parsed, all requests " +
+	"get 503."
 
 // The rows for the snippets for locations: an annotation, and the key of the ConfigMap.
 var (
@@ -60,7 +61,7 @@ func locationSnippet(name, doc string, row snippetRow, shared bool) Annotation {
 				s.Asked.Snippets.WithoutEffect[row] = true
 				return nil
 			}
-			read := interpretAlone(value, shared)
+			read := s.interpretAlone(value, shared)
 			if f := read.Closed(shared); f != nil {
 				l := &s.Asked.Snippets.Location
 				l.Refused = slices.Concat(l.Refused, slices.DeleteFunc(slices.Clone(read.Findings),
@@ -79,11 +80,11 @@ func locationSnippet(name, doc string, row snippetRow, shared bool) Annotation {
 }
 
 // interpretAlone interprets one of the two snippets for locations.
-func interpretAlone(text string, shared bool) *snippets.Result {
+func (s *Settings) interpretAlone(text string, shared bool) *snippets.Result {
 	if shared {
-		return snippets.Location("", text)
+		return s.HTTP.Location("", text)
 	}
-	return snippets.Location(text, "")
+	return s.HTTP.Location(text, "")
 }
 
 // finishLocation interprets the snippets for locations, and sets the values of annotations that they contain.
@@ -92,7 +93,7 @@ func (s *Settings) finishLocation() {
 	if l.Read, l.Invalid = nil, nil; l.Own == "" && l.Shared == "" {
 		return
 	}
-	l.Read = snippets.Location(l.Own, l.Shared)
+	l.Read = s.HTTP.Location(l.Own, l.Shared)
 	for _, v := range l.Read.Values {
 		if err := Table.Find(v.Annotation).Parse(s, v.Text); err != nil {
 			class := snippets.Unreadable

@@ -25,17 +25,15 @@ var (
 		Values:  "a URL that may contain nginx variables",
 		Example: "http://mirror.example.svc.cluster.local$request_uri", Default: "none",
 		Scope: ScopeLocation, Risk: RiskHigh,
-		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Mirror.URL }, func(value string) (string, error) {
-			_, err := callout.ParseURL(value)
-			return value, err
-		}),
+		Parse:     withVariables(nginx.Into(func(s *Settings) *string { return &s.Asked.Mirror.URL }, readMirrorURL)),
 		Meanwhile: "no request is copied",
 	}
 	mirrorHost = Annotation{
 		Name: "mirror-host", Doc: "The Host header of the copies that are sent to mirror-target.",
 		Values: "a host that may contain nginx variables", Example: "$host", Default: "the host of mirror-target",
 		Scope: ScopeLocation, Risk: RiskHigh,
-		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Mirror.Host }, readHost), Check: withoutMirror,
+		Parse: withVariables(nginx.Into(func(s *Settings) *string { return &s.Asked.Mirror.Host }, readHost)),
+		Check: withoutMirror,
 	}
 	mirrorRequestBody = Annotation{
 		Name: "mirror-request-body", Doc: "Includes the request body in the copies that are sent to mirror-target.",
@@ -48,6 +46,12 @@ var (
 		Check: withoutMirror,
 	}
 )
+
+// readMirrorURL returns the value if it is a valid URL.
+func readMirrorURL(value string) (string, error) {
+	_, err := callout.ParseURL(value)
+	return value, err
+}
 
 func withoutMirror(s *Settings) string {
 	return option.Unless(s.Asked.Mirror.URL != "", "the setting has no effect without mirror-target")

@@ -23,7 +23,8 @@ var (
 		Values:  "off, default (the same as off), a string, or ~ and a regular expression",
 		Example: "http://app.internal:8080/",
 		Default: off, Scope: ScopeLocation, Risk: RiskMedium,
-		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.ProxyRedirect.From }, readProxyRedirectFrom),
+		Parse: withVariables(nginx.Into(
+			func(s *Settings) *string { return &s.Asked.ProxyRedirect.From }, readProxyRedirectFrom)),
 		Check: func(s *Settings) string {
 			asked := &s.Asked.ProxyRedirect
 			return option.Unless(asked.From == off || asked.To != "" && asked.To != off,
@@ -35,7 +36,8 @@ var (
 		Doc: "The replacement for the prefix or the URL that proxy-redirect-from matches. It may contain nginx " +
 			"variables, and `$1` to `$9` for the groups of the regular expression.",
 		Values: "off, or a text", Example: "https://$host/", Default: off, Scope: ScopeLocation, Risk: RiskMedium,
-		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.ProxyRedirect.To }, readProxyRedirectTo),
+		Parse: withVariables(nginx.Into(
+			func(s *Settings) *string { return &s.Asked.ProxyRedirect.To }, readProxyRedirectTo)),
 		Check: (*Settings).checkProxyRedirectTo,
 	}
 )

@@ -53,6 +53,9 @@ func parseRewriteTarget(s *Settings, value string) error {
 		if err := checkTemplateURL(value); err != nil {
 			return err
 		}
+		if err := s.HTTP.CheckVariables(value); err != nil {
+			return err
+		}
 	}
 	s.RewriteTarget = value
 	return nil

@@ -32,8 +32,8 @@ var (
 	serverSnippet = func() Annotation {
 		row := serverRow(serverSnippetName, "nginx configuration for the hosts of the Ingress, such as locations."+
 			serverDoc+"It applies to all paths of the host in the namespace that [owns the host](tenants.md). If "+
-			"several Ingresses of this namespace have the annotation, the annotation of the oldest Ingress applies. Locations "+
-			"never serve the paths of other namespaces."+gateDoc, rowServer, false)
+			"several Ingresses of this namespace have the annotation, the annotation of the oldest Ingress applies. "+
+			"Locations never serve the paths of other namespaces."+gateDoc, rowServer, false)
 		row.Meanwhile = serverClosed
 		return row
 	}()
@@ -66,7 +66,7 @@ func serverRow(name, doc string, row snippetRow, shared bool) Annotation {
 			if shared {
 				own, all = "", value
 			}
-			if f := snippets.Server(own, all).Closed(shared); f != nil {
+			if f := s.HTTP.Server(own, all).Closed(shared); f != nil {
 				return nginx.Unsupported(f.String() + ignoring)
 			}
 			if shared {
@@ -93,7 +93,7 @@ func (s *Settings) readServer() *snippets.ServerResult {
 	if texts.Own == "" && texts.Shared == "" {
 		return nil
 	}
-	return snippets.Server(texts.Own, texts.Shared)
+	return s.HTTP.Server(texts.Own, texts.Shared)
 }
 
 // checkServer makes all requests get 503 if the snippets of the Ingress and of the ConfigMap cannot be interpreted
@@ -152,7 +152,7 @@ func (s *Settings) Server() *Server {
 	}
 	server := &Server{Text: texts.Own, Filters: serverFilters(read)}
 	if texts.Shared != "" {
-		server.Shared = serverFilters(snippets.Server("", texts.Shared))
+		server.Shared = serverFilters(s.HTTP.Server("", texts.Shared))
 	}
 	for i := range read.Locations {
 		server.Locations = append(server.Locations, s.locationOf(&read.Locations[i]))

@@ -7,6 +7,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/option"
 	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/translate/snippets"
 )
 
 // Settings holds the annotations of one Ingress as typed values.
@@ -73,6 +74,9 @@ type Settings struct {
 	// IgnoreSnippets is true if Ingresses with snippets are served without applying the snippets, whatever the snippets
 	// contain. It is an option of the administrator; no annotation changes it.
 	IgnoreSnippets bool
+	// HTTP holds the variables that the ConfigMap key http-snippet defines. Values with nginx variables may contain
+	// them. No annotation changes it.
+	HTTP *snippets.HTTP
 	// Gate says which annotations are allowed. It is set in the ConfigMap; no annotation changes it.
 	Gate Gate
 	// Closed is true if all requests for the Ingress get 503.

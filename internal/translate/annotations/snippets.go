@@ -41,11 +41,6 @@ const (
 )
 
 const (
-	snippetDoc = "\n\n" +
-		"Snippets are never applied, but they are checked. A snippet is ignored with a warning if it contains only " +
-		"directives for response headers, timeouts, buffers, compression and logs, and `proxy_set_header` for " +
-		"Upgrade, Connection, Host, X-Real-IP and X-Forwarded-*. Any other snippet might reject requests, so all " +
-		"requests get 503, unless [the option snippets](caddyfile.md#snippets) is set to `ignore`."
 	// gateDoc describes the keys of the ConfigMap that apply to snippet annotations. See Gate.
 	gateDoc = "\n\n" +
 		"The administrator must allow the annotation, with `Critical` in " +
@@ -128,17 +123,6 @@ func checkStreamSnippet(s *Settings) string {
 		return without + "define the ports in the ConfigMaps of the options tcp_services and udp_services"
 	}
 	return without + strings.Join(instead, "; ")
-}
-
-// HTTPSnippet is a ConfigMap key for an nginx snippet. It is not in Table, which lists only annotations.
-var HTTPSnippet = ofAll("http-snippet", "all hosts", rowHTTP)
-
-// ofAll returns a ConfigMap key whose value is an nginx snippet. The parameter where names the part of the nginx
-// configuration to which ingress-nginx adds the snippet. It appears only in the documentation.
-func ofAll(name, where string, row snippetRow) Annotation {
-	of := snippet(name, "nginx configuration for "+where+"."+snippetDoc, row, snippets.Harmless)
-	of.Meanwhile = allClosed
-	return of
 }
 
 // FirewallRules is the ConfigMap key modsecurity-snippet. Its rules apply to Ingresses for which ModSecurity is

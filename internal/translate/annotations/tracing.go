@@ -39,8 +39,8 @@ var (
 		Doc:    "The name of the span of a request. It may contain nginx variables.",
 		Values: "text with variables", Example: "$request_method $location_path", Default: "the path of the Ingress",
 		Scope: ScopeLocation, Risk: RiskMedium,
-		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Tracing.Operation },
-			readTemplate("", maxOperationBytes)), Check: checkTracing,
+		Parse: withVariables(nginx.Into(func(s *Settings) *string { return &s.Asked.Tracing.Operation },
+			readTemplate("", maxOperationBytes))), Check: checkTracing,
 	}
 )
 

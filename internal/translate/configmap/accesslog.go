@@ -81,14 +81,14 @@ var (
 	logFormatUpstream = Key{
 		Name: "log-format-upstream", Scope: process,
 		Doc: "The format of the log line for a request: text with [variables of " +
-			"nginx](https://nginx.org/en/docs/varindex.html) and of ingress-nginx. Unsupported variables have the " +
-			"value `-`.\n\n" +
+			"nginx](https://nginx.org/en/docs/varindex.html) and of ingress-nginx, and variables that " +
+			"[http-snippet](#http-snippet) defines. Unsupported variables have the value `-`.\n\n" +
 			"Variables for sizes of requests and responses, such as $bytes_sent, are the size of the body without " +
 			"headers. $request_length is the exception: it is the size of the request line and headers in HTTP/1.1 " +
 			"format, plus the size of the body if the client declared it.",
 		Values: "text with variables", Example: "$remote_addr $status $request_uri",
 		Default: "the format of ingress-nginx",
-		Parse:   nginx.Into(func(c *Config) *string { return &c.Global.AccessLog.Format }, readFormat),
+		Parse:   parseFormat,
 	}
 	logFormatEscapeJSON = Key{
 		Name: "log-format-escape-json", Scope: process,
@@ -197,8 +197,11 @@ func readLogPath(value string) (string, error) {
 	return value, nil
 }
 
-func readFormat(value string) (string, error) {
-	return checkFormat(value, accesslog.UnknownVariables)
+// parseFormat parses the format of the log of requests, which may contain the variables of http-snippet.
+func parseFormat(c *Config, value string) error {
+	unknown := func(format string) []string { return c.Defaults.HTTP.Unknown(accesslog.UnknownVariables(format)) }
+	return nginx.Into(func(c *Config) *string { return &c.Global.AccessLog.Format },
+		func(value string) (string, error) { return checkFormat(value, unknown) })(c, value)
 }
 
 func readStreamFormat(value string) (string, error) {

@@ -80,7 +80,12 @@ func read(base annotations.Settings, data map[string]string, class bool) (config
 // The method all parses all keys of the ConfigMap.
 func (r *reading) all(data map[string]string) {
 	config := r.Settings
-	for _, name := range slices.Sorted(maps.Keys(data)) {
+	// Other values may contain the variables that this key defines.
+	names := slices.Sorted(maps.Keys(data))
+	if i, found := slices.BinarySearch(names, httpSnippet.Name); found {
+		names = slices.Insert(slices.Delete(names, i, i+1), 0, httpSnippet.Name)
+	}
+	for _, name := range names {
 		r.one(name, strings.TrimSpace(data[name]))
 	}
 	if !r.class {
@@ -89,6 +94,9 @@ func (r *reading) all(data map[string]string) {
 	config.Defaults.Finish()
 	config.finishAccessLog()
 	config.Global.TLS = config.Defaults.TLS
+	if config.Defaults.HTTP != nil {
+		config.Global.Variables = config.Defaults.HTTP.Variables
+	}
 	r.Check()
 	slices.SortStableFunc(r.Problems, func(a, b report.Problem) int { return strings.Compare(a.Field, b.Field) })
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/nginx"
+	"github.com/k8singress/k8singress/internal/translate/snippets"
 )
 
 const (
@@ -111,14 +112,18 @@ func checkHeaderName(name string) error {
 }
 
 // ReadHeaders parses the data of a ConfigMap that is referenced by add-headers or proxy-set-headers. It returns the
-// valid headers, sorted by name, and the error for each invalid key.
-func ReadHeaders(data map[string]string) (headers []ir.Header, bad map[string]error) {
+// valid headers, sorted by name, and the error for each invalid key. Values may contain the variables of variables.
+func ReadHeaders(data map[string]string, variables *snippets.HTTP) (headers []ir.Header, bad map[string]error) {
 	bad = map[string]error{}
 	size := 0
 	for _, name := range slices.Sorted(maps.Keys(data)) {
 		value := strings.TrimSpace(data[name])
 		size += len(name) + len(value)
-		if err := checkHeader(name, value, size); err != nil {
+		err := checkHeader(name, value, size)
+		if err == nil {
+			err = variables.CheckVariables(value)
+		}
+		if err != nil {
 			bad[name] = err
 			continue
 		}

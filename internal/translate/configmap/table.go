@@ -43,8 +43,7 @@ var Table = slices.Concat(option.Table[Config, string]{
 	globalAuth("auth-response-headers"), globalAuth("auth-request-redirect"), globalAuth("auth-cache-key"),
 	globalAuth("auth-cache-duration"),
 	globalAuth("auth-always-set-cookie"), ofIngresses(&annotations.NoAuthLocations),
-	ofIngresses(&annotations.HTTPSnippet), ofIngresses(&annotations.ServersSnippet),
-	ofIngresses(&annotations.LocationsSnippet),
+	ofIngresses(&annotations.ServersSnippet), ofIngresses(&annotations.LocationsSnippet),
 	ofIngresses(&annotations.GlobalAuthSnippet),
 	ofIngresses(&annotations.FirewallRules), annotation("enable-modsecurity"),
 	named("enable-owasp-modsecurity-crs", "enable-owasp-core-rules"),
@@ -53,6 +52,7 @@ var Table = slices.Concat(option.Table[Config, string]{
 	ofIngresses(&annotations.RiskLevel), ofIngresses(&annotations.AllowSnippets),
 	ofIngresses(&annotations.WordBlocklist),
 
+	httpSnippet,
 	useHTTP2, sslRejectHandshake, sslSessionTickets,
 	hsts, hstsMaxAge, hstsIncludeSubdomains, hstsPreload,
 	useForwardedHeaders, computeFullForwardedFor, forwardedForHeader, enableRealIP, proxyRealIPCIDR,
@@ -78,6 +78,13 @@ var Table = slices.Concat(option.Table[Config, string]{
 	generateRequestID, strictValidatePathType,
 	blockCIDRs, blockUserAgents, blockReferers,
 })
+
+// httpSnippet sets the variables of all hosts, and requests find them before their host.
+var httpSnippet = func() Key {
+	key := ofIngresses(&annotations.HTTPSnippet)
+	key.Scope = process
+	return key
+}()
 
 // annotation returns a key that sets the default for the annotation of the same name.
 func annotation(name string) Key {

@@ -29,16 +29,18 @@ const (
 func (r *reading) readConfigMaps() {
 	a := r.annotations
 	if a.Forwarding.Protocol == ir.FastCGI {
-		r.params = r.configMap("fastcgi-params-configmap", a.ParamsConfigMap, checkParam)
+		r.params = r.configMap("fastcgi-params-configmap", a.ParamsConfigMap, r.checkParam)
 	}
 	auth := &a.Asked.Auth
-	auth.Set = r.configMap("auth-proxy-set-headers", auth.SetHeaders, annotations.CheckAuthHeader)
+	auth.Set = r.configMap("auth-proxy-set-headers", auth.SetHeaders, a.CheckAuthHeader)
 	a.CustomHeaders.Data = r.configMap("custom-headers", a.CustomHeaders.ConfigMap, a.CustomHeaders.Check)
 }
 
-func checkParam(_, value string) error {
-	_, err := proxy.ParseParam(value)
-	return err
+func (r *reading) checkParam(_, value string) error {
+	if _, err := proxy.ParseParam(value); err != nil {
+		return err
+	}
+	return r.annotations.HTTP.CheckVariables(value, proxy.ParamVariables()...)
 }
 
 // configMap returns the data of the ConfigMap to which an annotation refers, or nil if name is empty. check must return

@@ -12,7 +12,7 @@ import (
 // Auth interprets the configuration of the requests to an authentication service. In nginx, it stands in a location of
 // its own, for a subrequest of the client's request. If the text is unreadable, only the findings of the result are
 // set.
-func Auth(text string) *Result { return authResults.of(texts{own: text}, interpretAuth) }
+func Auth(text string) *Result { return (*HTTP)(nil).Auth(text) }
 
 func interpretAuth(of texts) *Result {
 	r := newReader(inLocation)

@@ -2,8 +2,12 @@ package snippets
 
 import "sync"
 
-// texts are the two texts that are interpreted together: the text of an Ingress, and the text of the ConfigMap.
-type texts struct{ own, shared string }
+// texts are the two texts that are interpreted together: the text of an Ingress, and the text of the ConfigMap. http
+// defines the variables that they may contain.
+type texts struct {
+	own, shared string
+	http        *HTTP
+}
 
 // maxCached is the maximum total length in bytes of the texts in one generation of a cache.
 const maxCached = 4 << 20

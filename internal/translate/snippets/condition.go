@@ -38,8 +38,11 @@ func (r *reader) condition(args []string) (c ir.Condition, err error) {
 		return c, errors.New("write a condition as ($variable), ($variable = text) or ($variable ~ expression)")
 	}
 	c.Variable = words[0][1:]
-	if err := r.checkVariable(&c.Variable); err != nil || len(words) == 1 {
+	if err := r.checkVariable(&c.Variable); err != nil {
 		return c, err
+	}
+	if c.OfAddress = r.http.ofAddress(c.Variable); len(words) == 1 {
+		return c, nil
 	}
 	c.Operator, c.Value = ir.Operator(words[1]), words[2]
 	switch c.Operator {

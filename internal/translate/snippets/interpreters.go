@@ -27,6 +27,10 @@ var interpreters = map[string]interpreter{
 	"rewrite": {read: (*reader).rewrite},
 	"break":   {read: (*reader).breakSteps},
 
+	"map":           {read: (*reader).defineMap},
+	"geo":           {read: (*reader).defineGeo},
+	"split_clients": {read: (*reader).defineSplit},
+
 	"allow":            {read: (*reader).rule},
 	"deny":             {read: (*reader).rule},
 	"auth_request_set": {read: (*reader).authVariable},

@@ -39,8 +39,11 @@ type reader struct {
 
 // common is the state that the readers of all levels of a text share.
 type common struct {
-	// defined contains the names of the variables that the texts define.
+	// defined contains the names of the variables that the texts define. http has the variables for all hosts.
 	defined map[string]bool
+	http    *HTTP
+	// definitions are the variables that a text for all hosts defines.
+	definitions []*definition
 	// steps and headers count the elements of the programs, and patternSize is the total size of their regular
 	// expressions. errors counts the findings of class Unreadable in the current text.
 	steps, headers, patternSize, errors int
@@ -106,7 +109,9 @@ func (r *reader) judge(d *Directive) (Class, string) {
 	if r.auth {
 		class, reason = row.inAuth()
 	}
-	if class == Works {
+	if class == Works && r.scope.context == inHTTP && len(row.Contexts) > 1 {
+		err = ofLocations(d, row)
+	} else if class == Works {
 		err = r.interpret(d)
 	} else if special := exceptions[d.Name]; special != nil {
 		err = special(d)
@@ -144,6 +149,7 @@ var exceptions = map[string]func(*Directive) error{
 		}
 		return nil
 	},
+	"server": server,
 }
 
 // rowOf returns the row of a directive, or an error if nginx would refuse the directive here.

@@ -40,7 +40,7 @@ type Service struct {
 // Server interprets the configuration of a server: the text of an Ingress, and the text that the ConfigMap adds to all
 // servers behind it. Both may be empty. If one of them is unreadable, only the findings of the result are set.
 func Server(own, shared string) *ServerResult {
-	return serverResults.of(texts{own, shared}, interpretServer)
+	return (*HTTP)(nil).Server(own, shared)
 }
 
 // serverReader collects the locations of a text.

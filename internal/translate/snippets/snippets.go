@@ -77,7 +77,7 @@ func (r *Result) Closed(shared bool) *Finding {
 // Location interprets the configuration of a location: the text of an Ingress, and the text that the ConfigMap adds to
 // all locations behind it. Both may be empty. If one of them is unreadable, only the findings of the result are set.
 func Location(own, shared string) *Result {
-	return locationResults.of(texts{own, shared}, interpretLocation)
+	return (*HTTP)(nil).Location(own, shared)
 }
 
 func interpretLocation(of texts) *Result {
@@ -87,6 +87,7 @@ func interpretLocation(of texts) *Result {
 }
 
 func (r *reader) readBoth(of texts) {
+	r.http = of.http
 	own, ownFails := Parse(of.own)
 	shared, sharedFails := Parse(of.shared)
 	r.define(own)

@@ -30,6 +30,7 @@ const (
 // The contexts in which this package interprets directives.
 const (
 	inServer   = "server"
+	inHTTP     = "http"
 	inLocation = "location"
 	inIf       = "if in location"
 )

@@ -138,7 +138,8 @@ func (r *reader) checkVariable(name *string) error {
 
 // knows reports whether templates may contain the variable.
 func (r *reader) knows(name string) bool {
-	return r.defined[name] || exchange.VariableOf(name) != nil || len(name) == 1 && '1' <= name[0] && name[0] <= '9'
+	return r.defined[name] || r.http.knows(name) || exchange.VariableOf(name) != nil ||
+		len(name) == 1 && '1' <= name[0] && name[0] <= '9'
 }
 
 // routing contains the variables with which ingress-nginx chooses a backend, and which do not exist here.

@@ -1,0 +1,76 @@
+package configmap
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/translate/annotations"
+)
+
+// TestHTTPSnippet checks which values may contain the variables of http-snippet. auth-url, before it in the alphabet,
+// is a value of the ConfigMap.
+func TestHTTPSnippet(t *testing.T) {
+	data := map[string]string{
+		"http-snippet": "map $host $tenant { default a; }\nmap $status $failed { ~^5 1; }\nproxy_cache_path /a " +
+			"keys_zone=a:1m;",
+		"global-auth-url":     "http://auth.example/$tenant",
+		"upstream-hash-by":    "$tenant$http_a",
+		"log-format-upstream": "$tenant $failed $request_time $nosuch",
+		"proxy-redirect-to":   "/$failed",
+	}
+	config, problems := Parse(annotations.Settings{}, data)
+	if config.Defaults.Closed || len(config.Global.Variables) != 2 || config.Global.Variables[0].Name != "tenant" {
+		t.Errorf("closed is %v, and the variables are %v", config.Defaults.Closed, config.Global.Variables)
+	}
+	if got := config.Defaults.Asked.Balancing.HashBy; got != data["upstream-hash-by"] {
+		t.Errorf("the hash is of %q", got)
+	}
+	var got []string
+	for _, p := range problems {
+		got = append(got, p.Field+": "+p.Message)
+	}
+	want := []string{
+		`data[http-snippet]: line 3: "proxy_cache_path" is left out: responses are not cached`,
+		"data[log-format-upstream]: these variables are not supported and have the value -: $nosuch",
+		"data[proxy-redirect-to]: the variable $failed is derived from the response",
+	}
+	if !slices.EqualFunc(got, want, strings.HasPrefix) {
+		t.Errorf("the problems are\n%s", strings.Join(got, "\n"))
+	}
+	headers, bad := ReadHeaders(map[string]string{"X-A": "$tenant", "X-B": "$failed", "X-C": "$nosuch"},
+		config.Defaults.HTTP)
+	if len(bad) != 2 || !slices.Equal(headers, []ir.Header{{Name: "X-A", Value: "$tenant"}}) {
+		t.Errorf("the headers are %v, and %v are invalid", headers, bad)
+	}
+	own, problems := annotations.Parse(config.Defaults, map[string]string{
+		"nginx.ingress.kubernetes.io/upstream-vhost": "$tenant.example",
+		"nginx.ingress.kubernetes.io/auth-url":       "http://a/$nosuch",
+	})
+	if own.Forwarding.Host != "$tenant.example" || len(problems) != 1 {
+		t.Errorf("the host is %q, and the problems are %v", own.Forwarding.Host, problems)
+	}
+}
+
+// TestHTTPSnippetFailsClosed checks that all Ingresses get 503 because of an invalid http-snippet, unless snippets are
+// ignored, and that a class cannot have one.
+func TestHTTPSnippetFailsClosed(t *testing.T) {
+	for text, closed := range map[string]bool{
+		"deny all;": true, "map $host $a { x;": true, "server { return 403; }": true, "false": false, "gzip on;": false,
+		"server { listen 2443; return 308 https://$host; }": false,
+	} {
+		data := map[string]string{"http-snippet": text}
+		config, problems := Parse(annotations.Settings{}, data)
+		if config.Defaults.Closed != closed || closed && (len(problems) != 1 || problems[0].Severity != report.Error) {
+			t.Errorf("%s: closed is %v with %v", text, config.Defaults.Closed, problems)
+		}
+		if config, _ = Parse(annotations.Settings{IgnoreSnippets: true}, data); config.Defaults.Closed {
+			t.Errorf("%s: closed although snippets are ignored", text)
+		}
+		if class, problems := ParseClass(annotations.Settings{}, data); class.HTTP != nil || len(problems) != 1 {
+			t.Errorf("%s: a class has variables, and %v", text, problems)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package snippets
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+)
+
+// HTTP is the meaning of the configuration for all hosts: the variables that it defines. It is immutable. Nil defines
+// none.
+type HTTP struct {
+	// Variables are the variables that other texts and templates may contain.
+	Variables []ir.Variable
+	// Findings contains one element for each directive and each error, in the order of the lines.
+	Findings []Finding
+	// Traits maps the names of the variables, in lower case, to what is known about their values.
+	Traits map[string]Traits
+}
+
+// Traits say from which other variables the value of a variable is derived, directly or not.
+type Traits struct {
+	// OfResponse is true for variables of the response, and OfAddress for the address of the client.
+	OfResponse, OfAddress bool
+}
+
+// Closed returns the first finding because of which requests must be rejected: an error, or a directive that may keep
+// clients out. It returns nil if requests can be served.
+func (h *HTTP) Closed() *Finding {
+	r := Result{Findings: h.Findings}
+	return r.Closed(true)
+}
+
+// knows reports whether the text defines a variable. The name is in lower case.
+func (h *HTTP) knows(name string) bool {
+	if h == nil {
+		return false
+	}
+	_, ok := h.Traits[name]
+	return ok
+}
+
+// ofAddress reports whether the value of a variable is derived from the address of the client.
+func (h *HTTP) ofAddress(name string) bool { return h != nil && h.Traits[name].OfAddress }
+
+// CheckVariables checks the variables of a template of the request: each of them must be a variable of nginx, a
+// capture group, in more, or defined in the text. Package exchange checks the rest of the syntax, and which variables
+// of nginx exist for requests.
+func (h *HTTP) CheckVariables(template string, more ...string) error {
+	split := nginx.SplitTemplate(template)
+	for _, name := range split.Names {
+		low := strings.ToLower(name)
+		switch {
+		case '0' <= name[0] && name[0] <= '9', exchange.VariableOf(name) != nil, slices.Contains(more, name):
+		case !h.knows(low):
+			return fmt.Errorf("there is no variable $%s here", name)
+		case h.Traits[low].OfResponse:
+			return fmt.Errorf("the variable $%s is derived from the response, which does not exist yet here", name)
+		}
+	}
+	return nil
+}
+
+// Unknown returns the names in a list that are not variables of the text.
+func (h *HTTP) Unknown(names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return h.knows(strings.ToLower(name)) })
+}
+
+// Location is like the function Location, for texts that may contain the variables of h.
+func (h *HTTP) Location(own, shared string) *Result {
+	return locationResults.of(texts{own, shared, h}, interpretLocation)
+}
+
+// Server is like the function Server, for texts that may contain the variables of h.
+func (h *HTTP) Server(own, shared string) *ServerResult {
+	return serverResults.of(texts{own, shared, h}, interpretServer)
+}
+
+// Auth is like the function Auth, for a text that may contain the variables of h.
+func (h *HTTP) Auth(text string) *Result {
+	return authResults.of(texts{own: text, http: h}, interpretAuth)
+}
+
+// lastHTTP is the last result of ReadHTTP. The results of other texts belong to it, so an equal text has the same one.
+var lastHTTP atomic.Pointer[struct {
+	text   string
+	result *HTTP
+}]
+
+// ReadHTTP interprets the configuration for all hosts, which is a text of the ConfigMap. If it is unreadable, only the
+// findings of the result are set.
+func ReadHTTP(text string) *HTTP {
+	if last := lastHTTP.Load(); last != nil && last.text == text {
+		return last.result
+	}
+	h := interpretHTTP(text)
+	lastHTTP.Store(&struct {
+		text   string
+		result *HTTP
+	}{text, h})
+	return h
+}
+
+func interpretHTTP(text string) *HTTP {
+	r := newReader(inHTTP)
+	r.shared = true
+	directives, err := Parse(text)
+	r.read(directives, err)
+	h := &HTTP{Traits: map[string]Traits{}}
+	if !unreadable(r.out.Findings) {
+		r.resolveAll(h)
+	}
+	if h.Findings = r.out.Findings; unreadable(h.Findings) {
+		h.Variables, h.Traits = nil, nil
+	}
+	return h
+}
+
+// ofLocations returns the problem of a directive for locations that stands outside of them. nginx inherits most of
+// these directives.
+func ofLocations(d *Directive, row *Row) error {
+	switch {
+	case d.Name == "proxy_set_header", d.Name == "grpc_set_header", d.Name == "client_max_body_size":
+		return noEffect("each location of ingress-nginx has its own, and inherits none: move it to location-snippet")
+	case d.Name == "auth_request_set":
+	case row.Phase == "access control", row.Phase == "request headers", slices.Contains(guardsOfHTTP, d.Name):
+		return &problem{Guard, "may keep clients out, or change what endpoints may trust: move it to " +
+			"location-snippet, which applies to all paths"}
+	}
+	return leftOut("move it to location-snippet, which applies to all paths")
+}
+
+// guardsOfHTTP are the directives of the other phases that may keep endpoints out.
+var guardsOfHTTP = []string{"proxy_ssl_verify", "grpc_ssl_verify"}
+
+// server judges a server outside of the servers of Ingresses. If it listens on a port of them, it could respond in
+// their place.
+func server(d *Directive) error {
+	listens := named(d.Block, "listen")
+	if len(listens) == 0 || slices.ContainsFunc(listens, func(listen Directive) bool {
+		return len(listen.Args) == 0 || slices.Contains(portsOfIngresses, listenPort(listen.Args[0]))
+	}) {
+		return nil
+	}
+	return leftOut("no port is opened for it: serve its content with an Ingress or with a server of the Caddyfile")
+}
+
+// portsOfIngresses are the ports on which ingress-nginx serves Ingresses. The empty port stands for nginx's default.
+var portsOfIngresses = []string{"", "80", "443", "442", "8080", "8443"}
+
+// listenPort returns the port of the first argument of the directive listen.
+func listenPort(address string) string {
+	if _, port, err := net.SplitHostPort(address); err == nil {
+		return port
+	}
+	if strings.Trim(address, "0123456789") == "" || strings.HasPrefix(address, "unix:") {
+		return address
+	}
+	return ""
+}
+
+var errOtherFile = errors.New("include would read another file, which does not exist here: write its content instead")

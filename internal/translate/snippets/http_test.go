@@ -1,0 +1,251 @@
+package snippets_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/k8singress/k8singress/internal/http/variables"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/translate/snippets"
+)
+
+// httpCases are texts for all hosts, with the JSON of their variables.
+var httpCases = []struct{ name, text, want string }{
+	{"nothing", "# nothing", "null"},
+	{"map", `map "$Host:$uri" $Tenant {
+		default "<$scheme>"; Ab 1; "" none; \default 2; \~x 3;
+		~^(?<Name>.)b "$1 $NAME $host"; ~*c$ ""; volatile;
+	}`, `[{"name":"tenant","map":{"source":"$host:$uri","default":"<$scheme>",
+		"exact":{"":"none","ab":"1","default":"2","~x":"3"},
+		"patterns":[{"pattern":"^(?<name>.)b","value":"$1 $name $host"},{"pattern":"c$","fold":true}],` +
+		`"volatile":true}}]`},
+	{"map of hosts", "map $host $a { hostnames; *.example 1; .b.example 2; www.* 3; }", `[{"name":"a","map":{
+		"source":"$host","exact":{"*.example":"1",".b.example":"2","www.*":"3"},"hostnames":true}}]`},
+	{"empty map", "map $host $a { }", `[{"name":"a","map":{"source":"$host"}}]`},
+	{"geo", "geo $a { default 0; 10.1.2.3/8 ten; 10.1.0.0/16 x; 10.1.0.0/16 one; 10.2.0.0/16 two; delete 10.2.0.0/16;" +
+		" 10.1.2.3 $me; 2001:db8::/126 six; }", `[{"name":"a","geo":{"default":"0","ranges":[
+		{"first":"10.0.0.0","last":"10.255.255.255","value":"ten"},
+		{"first":"10.1.0.0","last":"10.1.255.255","value":"one"},
+		{"first":"10.1.2.3","last":"10.1.2.3","value":"$me"},
+		{"first":"2001:db8::","last":"2001:db8::3","value":"six"}]}}]`},
+	{"geo of ranges", "geo $arg_a $a { ranges; 10.0.0.0-10.0.0.9 1; 10.0.0.5-10.0.0.5 2; }", `[{"name":"a","geo":{
+		"address":"$arg_a","ranges":[{"first":"10.0.0.0","last":"10.0.0.9","value":"1"},
+		{"first":"10.0.0.5","last":"10.0.0.5","value":"2"}]}}]`},
+	{"split_clients", "split_clients \"$remote_addr$a\" $b { 0.5% x; 12.34% $y; 3% z; * \"\"; } map $uri $a { }",
+		`[{"name":"b","split_clients":{"key":"$remote_addr$a","parts":[{"share":50,"value":"x"},
+		{"share":1234,"value":"$y"},{"share":300,"value":"z"},{}]}},{"name":"a","map":{"source":"$uri"}}]`},
+	{"the last definition counts", "map $uri $a { } geo $a { }", `[{"name":"a","geo":{}}]`},
+	{"an unknown variable", "map $b $a { } map $nosuch $b { } map $uri $c { default $a; } map $uri $d { }",
+		`[{"name":"d","map":{"source":"$uri"}}]`},
+}
+
+func TestHTTP(t *testing.T) {
+	for _, c := range httpCases {
+		h := snippets.ReadHTTP(c.text)
+		if f := h.Closed(); f != nil {
+			t.Errorf("%s: %s", c.name, f)
+		}
+		var b strings.Builder
+		encoder := json.NewEncoder(&b)
+		encoder.SetEscapeHTML(false)
+		err := encoder.Encode(h.Variables)
+		want := strings.NewReplacer("\n", "", "\t", "").Replace(c.want)
+		if got := strings.TrimSpace(b.String()); err != nil || got != want {
+			t.Errorf("%s:\n%s, want\n%s", c.name, got, want)
+		}
+	}
+}
+
+// TestHTTPFindings checks the classes of directives in a text for all hosts.
+func TestHTTPFindings(t *testing.T) {
+	for text, want := range map[string]string{
+		"map_hash_max_size 4096;": "no effect: line 1: \"map_hash_max_size\" " +
+			"has no effect",
+		"limit_req_zone $a zone=a:1m rate=1r/s;": "left out: line 1: " +
+			`"limit_req_zone" is left out`,
+		"proxy_cache_path /a keys_zone=a:1m;": "left out: ",
+		"log_format a b;":                     "no effect: ",
+		"proxy_set_header A b;":               "no effect: ",
+		"client_max_body_size 1m;":            "no effect: ",
+		"add_header A b;": "left out: line 1: \"add_header\" is left " +
+			"out: move it to location-snippet",
+		"upstream a { server b; }": "left out: ",
+		"server { listen 2443; return 308 https://a; }": "left out: line 1: \"server\" is " +
+			"left out: no port is opened",
+		"server { listen 127.0.0.1:18080; location / { stub_status; } }": "left out: ",
+		"server { listen [::]:2443 ssl; }":                               "left out: ",
+		"server { listen unix:/tmp/a; }":                                 "left out: ",
+		"server { listen 443; listen 2443; deny all; }":                  "guard: ",
+		"server { listen 192.0.2.1; }":                                   "guard: ",
+		"server { listen [::]:80; }":                                     "guard: ",
+		"server { server_name a.example; deny all; }":                    "guard: ",
+		"deny all;": `guard: line 1: "deny" is not supported, and may keep clients out`,
+		"more_clear_input_headers Authorization;": "guard: ",
+		"proxy_ssl_verify on;":                    "guard: ",
+		"limit_req zone=a;":                       "guard: ",
+		"set_real_ip_from 10.0.0.0/8;":            "guard: ",
+		"geo $a { proxy 10.0.0.0/8; }":            "guard: ",
+		"return 403;":                             "unreadable: line 1: nginx does not allow \"return\" here",
+		"include a;":                              "unreadable: ",
+		"map $a {":                                "unreadable: line 1: the text is not valid nginx configuration",
+		"map $uri a { }":                          `unreadable: line 1: "map" is not valid: "a" is not a variable`,
+		"map $uri $host { }":                      "unreadable: line 1: \"map\" is not valid: the variable $host",
+		"map $uri $args { }": "unreadable: line 1: \"map\" is not " +
+			"valid: the variable $args exists",
+		"map $uri $http_a { }": "unreadable: ",
+		"map $uri $1 { }":      "unreadable: ",
+		"map ${uri $a { }":     "unreadable: ",
+		"map $1 $a { }": "unreadable: line 1: \"map\" is not " +
+			"valid: there is no variable $1",
+		"map $uri $a { x $1; }": "unreadable: line 1: \"map\" is not valid: " +
+			"line 1: there is no variable $1",
+		"map $uri $a {\n x; }":                  "unreadable: line 1: \"map\" is not valid: line 2: write a text",
+		"map $uri $a { x y z; }":                "unreadable: ",
+		"map $uri $a { x { } }":                 "unreadable: ",
+		"map $uri $a { include /etc/a; }":       "unreadable: line 1: \"map\" is not valid: line 1: include would",
+		"map $uri $a { default 1; default 2; }": "unreadable: ",
+		"map $uri $a { x 1; X 2; }": "unreadable: line 1: \"map\" is not " +
+			"valid: line 1: the text occurs",
+		"map $uri $a { ~(?=a) 1; }":           "unreadable: ",
+		"map $uri $a { a 1; hostnames; }":     "unreadable: ",
+		"map $uri $a { hostnames; a.*.b 1; }": "unreadable: ",
+		"map $a $a { }": "unreadable: line 1: \"map\" is not " +
+			"supported: the variables $a and $a",
+		"map $b $a { } map $uri $b { default $a; }": "unreadable: ",
+		"geo $a { 10.0.0.0/33 1; }": "unreadable: line 1: \"geo\" is not valid: " +
+			"line 1: \"10.0.0.0/33\" is not",
+		"geo $a { fe80::1%eth0 1; }":                                   "unreadable: ",
+		"geo $a { 10.0.0.1 1; ranges; }":                               "unreadable: ",
+		"geo $a { ranges; 10.0.0.1 1; }":                               "unreadable: ",
+		"geo $a { ranges; 10.0.0.9-10.0.0.1 1; }":                      "unreadable: ",
+		"geo $a { ranges; 10.0.0.1-10.0.0.5 1; 10.0.0.3-10.0.0.9 2; }": "unreadable: ",
+		"geo $a { ranges; ::1-::2 1; }":                                "unreadable: ",
+		"geo $a { delete x; }":                                         "unreadable: ",
+		"geo $a { 10.0.0.1; }":                                         "unreadable: ",
+		"geo a $b { }":                                                 "unreadable: ",
+		"split_clients $uri $a { 50% 1; 51% 2; }": "unreadable: line 1: \"split_clients\" " +
+			"is not valid: the shares",
+		"split_clients $uri $a { 0% 1; }":     "unreadable: ",
+		"split_clients $uri $a { 1.234% 1; }": "unreadable: ",
+		"split_clients $uri $a { 10 1; }":     "unreadable: ",
+		"split_clients $uri $a { x 1; }":      "unreadable: ",
+		"split_clients $uri $a { *; }":        "unreadable: ",
+		"map $nosuch $a { }": "left out: line 1: \"map\" is left " +
+			"out: there is no variable $nosuch",
+		"map $uri $a { }\nmap $uri $a { }": "no effect: line 1: \"map\" has " +
+			"no effect: a later line",
+	} {
+		h := snippets.ReadHTTP(text)
+		f := h.Closed()
+		if f == nil {
+			f = &h.Findings[0]
+		}
+		if got := fmt.Sprintf("%s: %s", f.Class, f); !strings.HasPrefix(got, want) {
+			t.Errorf("%s:\n%s, want\n%s", text, got, want)
+		}
+		closed := strings.HasPrefix(want, "guard") || strings.HasPrefix(want, "unreadable")
+		if (h.Closed() != nil) != closed {
+			t.Errorf("%s: requests are rejected because of %v", text, h.Closed())
+		}
+	}
+}
+
+const variablesOfHTTP = `map $host $tenant { } map $b $late { } map $sent_http_a $b { } geo $inside { }
+	map $inside $group { } split_clients $host $variant { }`
+
+// TestVariablesOfHTTP checks where other texts may use the variables.
+func TestVariablesOfHTTP(t *testing.T) {
+	h := snippets.ReadHTTP(variablesOfHTTP)
+	var none *snippets.HTTP
+	for text, want := range map[string]string{
+		"$tenant ${Variant} $host $1 $more $ $$": "", "$late": "derived from the response",
+		"$b":      "derived from the response",
+		"$nosuch": "no variable $nosuch", "$tenant$a": "no variable $a",
+	} {
+		if err := h.CheckVariables(text, "more"); (err == nil) != (want == "") || err != nil &&
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%q: the error is %v", text, err)
+		}
+	}
+	if none.CheckVariables("$tenant") == nil || none.CheckVariables("$host") != nil {
+		t.Error("the variables are known without the text")
+	}
+	got := fmt.Sprint(h.Unknown([]string{"tenant", "Late", "x"}), none.Unknown([]string{"tenant"}))
+	if got != "[x] [tenant]" {
+		t.Errorf("the unknown variables are %s", got)
+	}
+}
+
+// TestVariablesInPrograms checks that the snippets of locations and servers may use the variables.
+func TestVariablesInPrograms(t *testing.T) {
+	h := snippets.ReadHTTP(variablesOfHTTP)
+	var none *snippets.HTTP
+	const text = `set $a $Tenant; set $tenant 1; add_header A $late; if ($group) { return 403; } ` +
+		"if ($variant = b) { break; }"
+	r := h.Location(text, "")
+	if f := r.Closed(false); f != nil {
+		t.Fatal(f)
+	}
+	checkAccepted(t, r)
+	if r != snippets.ReadHTTP("map $uri $other { }").Location(text, "") && r != h.Location(text, "") {
+		t.Error("the result is not kept")
+	}
+	if r.Program.Guards() != ir.SomeClients || r.Program.Steps[3].If.OfAddress {
+		t.Error("the condition on a geo does not count as a condition on the address")
+	}
+	if none.Location(text, "").Closed(false) == nil || h.Server("set $x $nosuch;", "").Closed(false) == nil {
+		t.Error("unknown variables are accepted")
+	}
+	if f := h.Server("set $x $tenant;", "").Closed(false); f != nil {
+		t.Error(f)
+	}
+}
+
+// TestHTTPOfAnySize checks that a large map is read quickly, and that a larger text is refused.
+func TestHTTPOfAnySize(t *testing.T) {
+	rows := func(n int) string {
+		var b strings.Builder
+		b.WriteString("map $uri $a {")
+		for i := range n {
+			fmt.Fprintf(&b, "%d 1;", i)
+		}
+		return b.String() + "}"
+	}
+	if h := snippets.ReadHTTP(rows(8_000)); h.Closed() != nil || len(h.Variables[0].Map.Exact) != 8_000 {
+		t.Error("a map of 8,000 rows is not read")
+	}
+	if snippets.ReadHTTP(rows(100_000)).Closed() == nil {
+		t.Error("a map of 100,000 rows is read")
+	}
+	var chain strings.Builder
+	for i := range 900 {
+		fmt.Fprintf(&chain, "map $v%d $v%d { default $v%d$v%d; }\n", i+1, i, i+1, i+1)
+	}
+	if h := snippets.ReadHTTP(chain.String() + "map $uri $v900 { }"); h.Closed() != nil || len(h.Variables) != 901 {
+		t.Error("a chain of 900 maps is not read")
+	}
+}
+
+// FuzzHTTP checks that the variables of any text are accepted, and that a text can be read twice with the same result.
+func FuzzHTTP(f *testing.F) {
+	for _, c := range httpCases {
+		f.Add(c.text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		h := snippets.ReadHTTP(text)
+		if h.Closed() != nil && h.Variables != nil {
+			t.Error("an unreadable text defines variables")
+		}
+		if _, err := variables.New(h.Variables); err != nil {
+			t.Error(err)
+		}
+		for i := range h.Variables {
+			name := "$" + h.Variables[i].Name
+			if h.CheckVariables(name) != nil && h.Location("add_header A "+name+";", "").Closed(false) != nil {
+				t.Errorf("the variable $%s is not known", h.Variables[i].Name)
+			}
+		}
+	})
+}
