@@ -115,7 +115,8 @@ func (in *ingress) leave(tcp, udp string) (statuses map[string]int) {
 			statuses[name] = in.get(name+".example", "/").status
 		}
 	}
-	conn := connect(in, net.JoinHostPort("127.0.0.1", tcp))
+	// The port may be opened a moment after the document was accepted.
+	conn := in.accepted(net.JoinHostPort("127.0.0.1", tcp))
 	// It is closed without a response, as the connection to the server inside is.
 	_, _ = io.Copy(io.Discard, conn)
 	client := tls.Client(connect(in, in.https), &tls.Config{ServerName: "passed.example", InsecureSkipVerify: true})
