@@ -8,7 +8,6 @@ import (
 
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/nginx"
-	"github.com/k8singress/k8singress/internal/model/option"
 	"github.com/k8singress/k8singress/internal/model/report"
 	"github.com/k8singress/k8singress/internal/translate/snippets"
 )
@@ -50,33 +49,21 @@ func locationSnippet(name, doc string, row snippetRow, shared bool) Annotation {
 		}
 		return &s.Asked.Snippets.Location.Own
 	}
-	return Annotation{
-		Name: name, Doc: doc, Values: configuration, Example: "more_set_headers \"X-Frame-Options: DENY\";",
-		Default: "none", Scope: ScopeLocation, Risk: RiskCritical, Lines: true,
-		Parse: func(s *Settings, value string) error {
-			switch {
-			case value == "false":
-				value = ""
-			case s.IgnoreSnippets:
-				s.Asked.Snippets.WithoutEffect[row] = true
-				return nil
-			}
-			read := s.interpretAlone(value, shared)
-			if f := read.Closed(shared); f != nil {
-				l := &s.Asked.Snippets.Location
-				l.Refused = slices.Concat(l.Refused, slices.DeleteFunc(slices.Clone(read.Findings),
-					func(other snippets.Finding) bool { return other == *f }))
-				return nginx.Unsupported(f.String() + ignoring)
-			}
-			*text(s) = value
-			return nil
-		},
-		OnError: (*Settings).close, Meanwhile: ingressClosed,
-		Check: func(s *Settings) string {
-			return option.Unless(!s.Asked.Snippets.WithoutEffect[row], ignoredSnippet)
-		},
-		Report: func(s *Settings) []report.Problem { return s.locationProblems(shared) },
-	}
+	of := interpretedSnippet(row, func(s *Settings, value string) error {
+		read := s.interpretAlone(value, shared)
+		if f := read.Closed(shared); f != nil {
+			l := &s.Asked.Snippets.Location
+			l.Refused = slices.Concat(l.Refused, slices.DeleteFunc(slices.Clone(read.Findings),
+				func(other snippets.Finding) bool { return other == *f }))
+			return nginx.Unsupported(f.String() + ignoring)
+		}
+		*text(s) = value
+		return nil
+	})
+	of.Name, of.Doc, of.Example = name, doc, "more_set_headers \"X-Frame-Options: DENY\";"
+	of.Scope, of.OnError, of.Meanwhile = ScopeLocation, (*Settings).close, ingressClosed
+	of.Report = func(s *Settings) []report.Problem { return s.locationProblems(shared) }
+	return of
 }
 
 // interpretAlone interprets one of the two snippets for locations.

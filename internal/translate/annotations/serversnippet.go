@@ -6,7 +6,6 @@ import (
 
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/nginx"
-	"github.com/k8singress/k8singress/internal/model/option"
 	"github.com/k8singress/k8singress/internal/model/report"
 	"github.com/k8singress/k8singress/internal/translate/snippets"
 )
@@ -50,41 +49,29 @@ const serverClosed = "all requests for the paths of its hosts in this namespace 
 
 // serverRow returns the row for a snippet for servers. shared is true for the text of the ConfigMap.
 func serverRow(name, doc string, row snippetRow, shared bool) Annotation {
-	return Annotation{
-		Name: name, Doc: doc, Values: configuration, Example: "location /admin { deny all; }",
-		Default: "none", Scope: ScopeIngress, Risk: RiskCritical, Lines: true,
-		Parse: func(s *Settings, value string) error {
-			switch {
-			case value == "false":
-				value = ""
-			case s.IgnoreSnippets:
-				s.Asked.Snippets.WithoutEffect[row] = true
-				return nil
-			}
-			texts := &s.Asked.Snippets.Server
-			own, all := value, ""
-			if shared {
-				own, all = "", value
-			}
-			if f := s.HTTP.Server(own, all).Closed(shared); f != nil {
-				return nginx.Unsupported(f.String() + ignoring)
-			}
-			if shared {
-				texts.Shared = value
-			} else {
-				texts.Own = value
-			}
-			return nil
-		},
-		OnError: func(s *Settings) {
-			s.Closed = true
-			s.Asked.Snippets.Server.Refused = s.Asked.Snippets.Server.Refused || !shared
-		},
-		Check: func(s *Settings) string {
-			return option.Unless(!s.Asked.Snippets.WithoutEffect[row], ignoredSnippet)
-		},
-		Report: func(s *Settings) []report.Problem { return problemsOf(s.Asked.Snippets.Server.Findings, shared) },
+	of := interpretedSnippet(row, func(s *Settings, value string) error {
+		texts := &s.Asked.Snippets.Server
+		own, all := value, ""
+		if shared {
+			own, all = "", value
+		}
+		if f := s.HTTP.Server(own, all).Closed(shared); f != nil {
+			return nginx.Unsupported(f.String() + ignoring)
+		}
+		if shared {
+			texts.Shared = value
+		} else {
+			texts.Own = value
+		}
+		return nil
+	})
+	of.Name, of.Doc, of.Example, of.Scope = name, doc, "location /admin { deny all; }", ScopeIngress
+	of.OnError = func(s *Settings) {
+		s.Closed = true
+		s.Asked.Snippets.Server.Refused = s.Asked.Snippets.Server.Refused || !shared
 	}
+	of.Report = func(s *Settings) []report.Problem { return problemsOf(s.Asked.Snippets.Server.Findings, shared) }
+	return of
 }
 
 // readServer returns the meaning of the snippets for servers, or nil if there are none.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/model/nginx"
+	"github.com/k8singress/k8singress/internal/model/option"
 	"github.com/k8singress/k8singress/internal/translate/snippets"
 )
 
@@ -55,6 +56,27 @@ const (
 	allClosed = "all requests for the Ingresses to which the ConfigMap applies get 503"
 	ignoring  = "; if the administrator sets the option \"snippets ignore\", requests are served anyway"
 )
+
+// interpretedSnippet returns a row for a snippet that is interpreted. read gets the text, which is empty if there is no
+// snippet. It is not called if snippets are ignored.
+func interpretedSnippet(row snippetRow, read func(s *Settings, text string) error) Annotation {
+	return Annotation{
+		Values: configuration, Default: "none", Risk: RiskCritical, Lines: true,
+		Parse: func(s *Settings, value string) error {
+			switch {
+			case value == "false":
+				value = ""
+			case s.IgnoreSnippets:
+				s.Asked.Snippets.WithoutEffect[row] = true
+				return nil
+			}
+			return read(s, value)
+		},
+		Check: func(s *Settings) string {
+			return option.Unless(!s.Asked.Snippets.WithoutEffect[row], ignoredSnippet)
+		},
+	}
+}
 
 // snippet returns an annotation whose value is an nginx snippet. The function judge must return an error if the snippet
 // may reject requests.
