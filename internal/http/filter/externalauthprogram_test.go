@@ -159,8 +159,8 @@ func TestAuthProgramScope(t *testing.T) {
 	}
 }
 
-// TestAuthProgramAfterBreak checks that a program runs on each request, also if it runs behind another one that has
-// ended the rewriting of the request.
+// TestAuthProgramAfterBreak checks that the program of an authentication service also runs on requests whose rewriting
+// an earlier program has ended with break.
 func TestAuthProgramAfterBreak(t *testing.T) {
 	env := newEnvironment(t)
 	x, _ := exchangetest.New(t, "GET http://shop.example/")

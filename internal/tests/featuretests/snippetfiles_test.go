@@ -73,8 +73,8 @@ type snippetExchange struct {
 type snippetEffect struct {
 	// Forwarded are the requests that endpoints get, one below the other.
 	Forwarded string `json:"forwarded"`
-	// Response is the response to the client, or "closed" if there is none. Without an empty line behind the fields,
-	// the body is a page of the proxy, and is not compared.
+	// Response is the response to the client, or "closed" if there is none. If no empty line follows the fields, the
+	// body is not compared, because each proxy writes its own error page.
 	Response string `json:"response"`
 }
 
