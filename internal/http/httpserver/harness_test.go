@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,17 +72,18 @@ type running struct {
 	host
 	address string
 
-	conns sync.Map
-	open  sync.WaitGroup
+	conns  sync.Map
+	closed atomic.Bool
 }
 
 // Serve serves a connection until it ends.
 func (r *running) Serve(nc net.Conn, info *message.Conn) {
 	c := httpserver.New(nc, info, &r.host)
-	r.open.Add(1)
-	defer r.open.Done()
 	r.conns.Store(c, nc)
 	defer r.conns.Delete(c)
+	if r.closed.Load() {
+		_ = nc.Close()
+	}
 	c.Serve()
 }
 
@@ -116,17 +118,16 @@ func serve(t testing.TB, handler func(message.Writer, *message.Request), change 
 	if change != nil {
 		change(&r.host)
 	}
-	r.address = accept(t, func(nc net.Conn) { r.Serve(nc, connOf(nc)) })
+	listener := fixture.Listen(t)
+	r.address = listener.Addr().String()
+	ended := acceptFrom(listener, func(nc net.Conn) { r.Serve(nc, connOf(nc)) })
 	t.Cleanup(func() {
+		_ = listener.Close()
+		r.closed.Store(true)
 		r.conns.Range(func(_, nc any) bool {
 			_ = nc.(net.Conn).Close()
 			return true
 		})
-		ended := make(chan struct{})
-		go func() {
-			r.open.Wait()
-			close(ended)
-		}()
 		select {
 		case <-ended:
 		case <-time.After(patience):
@@ -140,17 +141,31 @@ func serve(t testing.TB, handler func(message.Writer, *message.Request), change 
 func accept(t testing.TB, serve func(net.Conn)) string {
 	t.Helper()
 	listener := fixture.Listen(t)
-	// fixture.Serve would close connections that were switched.
-	go func() {
+	acceptFrom(listener, serve)
+	return listener.Addr().String()
+}
+
+// acceptFrom passes each connection of listener to serve, on a goroutine of its own. The returned channel is closed when
+// the listener is closed and each call of serve has returned. Unlike fixture.Serve, acceptFrom closes no connection,
+// because a connection that switched protocols outlives serve.
+func acceptFrom(listener net.Listener, serve func(net.Conn)) <-chan struct{} {
+	var running sync.WaitGroup
+	// This goroutine counts as well, so the count cannot fall to zero before the last connection is accepted.
+	running.Go(func() {
 		for {
 			nc, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			go serve(nc)
+			running.Go(func() { serve(nc) })
 		}
+	})
+	ended := make(chan struct{})
+	go func() {
+		running.Wait()
+		close(ended)
 	}()
-	return listener.Addr().String()
+	return ended
 }
 
 func connOf(nc net.Conn) *message.Conn {
