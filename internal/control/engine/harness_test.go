@@ -165,6 +165,15 @@ func start(t testing.TB, s *source) *running {
 	return e
 }
 
+// startIn is like start, for an engine in a bubble of synctest. The context ctx comes from outside the bubble.
+func startIn(t testing.TB, ctx caddy.Context, s *source) *running {
+	t.Helper()
+	e := adoptedBy(t, ctx, engine.New(s, nil, zaptest.NewLogger(t)), options())
+	close(s.synced)
+	e.await(1)
+	return e
+}
+
 func (e *running) await(generation uint64) {
 	e.Helper()
 	ctx, cancel := context.WithTimeout(e.Context(), patience)
