@@ -22,17 +22,18 @@ type Arrival struct {
 func (x *Exchange) Arrival() Arrival { return Arrival{x.Host, x.Writer, x.ForAllResponses} }
 
 // Reroute prepares the exchange for another route after a filter has returned ErrReroute and Close was called. Like
-// nginx, it drops everything that the previous route has set for the response and for the endpoint, and keeps the
-// variables of programs and the changes to the path, the query and the header fields of the request. at is the result
-// of Arrival. A request for which no route is found is no longer passed on, since a route has already claimed it.
+// nginx, it drops everything that the previous route has set for the response and for the endpoint, and keeps the values
+// of variables and the changes to the path, the query and the header fields of the request. at is the result of Arrival.
+// A request for which no route is found is no longer passed on, since a route has already claimed it.
 func (x *Exchange) Reroute(at Arrival) {
 	x.Host = at.host
 	*x = Exchange{
 		Request: x.Request, Writer: at.writer, Prepare: x.Prepare,
-		Clients: x.Clients, Global: x.Global, Headers: x.Headers,
+		Clients: x.Clients, Global: x.Global, Headers: x.Headers, Variables: x.Variables,
 		ByServer: x.ByServer, ForAllResponses: at.changes, CloseConn: x.CloseConn,
 		Span: x.Span, Retained: x.Retained, Reroutes: x.Reroutes + 1,
 		ServerProgram: x.ServerProgram,
-		client:        x.client, hasClient: x.hasClient, id: x.id, hasID: x.hasID, scripted: x.scripted,
+		client:        x.client, hasClient: x.hasClient, id: x.id, hasID: x.hasID,
+		scripted: x.scripted, defined: x.defined,
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/http/mtls"
+	"github.com/k8singress/k8singress/internal/http/variables"
+	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/tests/exchangetest"
 	"github.com/k8singress/k8singress/internal/upstream/balancer"
 )
@@ -30,6 +32,12 @@ func TestReroute(t *testing.T) {
 	x.Replaced, x.Pages, x.Forwarded, x.Hidden = []int{1}, []int{2}, true, exchange.ErrRejected
 	x.ChangeResponse(&message.Changes{})
 	x.SetVariable("a", "1")
+	set, err := variables.New([]ir.Variable{{Name: "b", Map: &ir.Map{Source: "$a"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Variables = set
+	x.Variable("b")
 	x.RewriteEnded, x.Unlogged = true, true
 	x.UseDirectives(&exchange.Directives{})
 	id := x.ID()
@@ -40,7 +48,7 @@ func TestReroute(t *testing.T) {
 	}
 	kept := []string{
 		"Request", "Clients", "Global", "Headers", "Writer", "ByServer", "ForAllResponses", "CloseConn", "Prepare",
-		"Reroutes", "Retained", "client", "hasClient", "id", "hasID", "scripted",
+		"Reroutes", "Retained", "client", "hasClient", "id", "hasID", "scripted", "Variables", "defined",
 	}
 	fields := reflect.ValueOf(x).Elem()
 	for i := range fields.NumField() {
