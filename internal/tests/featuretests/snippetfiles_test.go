@@ -19,15 +19,19 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// snippetFile is a file of testdata/snippets. It has a configuration-snippet, and exchanges that show its effect. In
-// all texts, OTHER is the address of the second endpoint.
+// snippetFile is a file of testdata/snippets. It has snippets, and exchanges that show their effect. In all texts, OTHER
+// is the address of the second endpoint.
 type snippetFile struct {
 	// name is the name of the file without its extension. It is also the name of the Ingress and of its Service. The
 	// host is name.example.
 	name string
 	// About says what authors want to reach with such a snippet.
-	About   string `json:"about"`
+	About string `json:"about"`
+	// Snippet and Server are the configuration-snippet and the server-snippet of the Ingress.
 	Snippet string `json:"snippet"`
+	Server  string `json:"server"`
+	// ConfigMap has the keys location-snippet and server-snippet. A file with one of them is checked alone.
+	ConfigMap map[string]string `json:"configMap"`
 	// HTTP is a part of the ConfigMap's http-snippet, which applies to all files.
 	HTTP string `json:"http"`
 	// Path is the path of the Ingress, "/" if it is empty. Any other path is a regular expression.
@@ -105,8 +109,8 @@ func snippetFiles(t *testing.T) (files []*snippetFile) {
 // complete fails the test unless a file has all that a reader needs.
 func (f *snippetFile) complete(t *testing.T) {
 	t.Helper()
-	if f.About == "" || f.Snippet == "" || len(f.Exchanges) == 0 {
-		t.Fatalf("%s: about, snippet or exchanges are missing", f.name)
+	if f.About == "" || f.Snippet+f.Server == "" && f.ConfigMap == nil || len(f.Exchanges) == 0 {
+		t.Fatalf("%s: about, snippets or exchanges are missing", f.name)
 	}
 	for _, x := range f.Exchanges {
 		if (x.Unlike == "") != (x.Nginx == nil) || x.Nginx != nil && *x.Nginx == x.snippetEffect {
@@ -267,7 +271,9 @@ func (e *snippetEndpoints) manifests() string {
 	if path == "" {
 		path, kind = "/", "Prefix"
 	}
-	annotations := []string{"configuration-snippet", e.address(f.Snippet)}
+	annotations := []string{
+		"configuration-snippet", e.address(f.Snippet), "server-snippet", e.address(f.Server),
+	}
 	for name, value := range f.Annotations {
 		annotations = append(annotations, name, e.address(value))
 	}
@@ -286,17 +292,34 @@ func (e *snippetEndpoints) manifests() string {
 
 // TestSnippetFiles checks the files of testdata/snippets with each version of HTTP.
 func TestSnippetFiles(t *testing.T) {
-	objects := class
-	var all []*snippetEndpoints
-	http := "http-snippet: |\n"
+	var together []*snippetEndpoints
 	for _, f := range snippetFiles(t) {
 		e := f.startEndpoints(t)
-		all, objects = append(all, e), objects+e.manifests()
-		http += indented(f.HTTP)
+		if f.ConfigMap == nil {
+			together = append(together, e)
+			continue
+		}
+		t.Run(f.name, func(t *testing.T) { checkSnippets(t, e) })
 	}
-	objects += global(append(allowSnippets, `use-forwarded-headers: "true"`, "proxy-real-ip-cidr: 127.0.0.0/8",
-		http)...)
-	in := start(t, objects, "configmap default/global")
+	t.Run("together", func(t *testing.T) { checkSnippets(t, together...) })
+}
+
+// checkSnippets checks the exchanges of files that one ConfigMap applies to.
+func checkSnippets(t *testing.T, all ...*snippetEndpoints) {
+	t.Helper()
+	objects, keys := class, map[string]string{}
+	for _, e := range all {
+		objects += e.manifests()
+		keys["http-snippet"] += e.file.HTTP
+		for key, text := range e.file.ConfigMap {
+			keys[key] += e.address(text)
+		}
+	}
+	data := append(allowSnippets, `use-forwarded-headers: "true"`, "proxy-real-ip-cidr: 127.0.0.0/8")
+	for key, text := range keys {
+		data = append(data, fmt.Sprintf("%s: %q", key, text))
+	}
+	in := start(t, objects+global(data...), "configmap default/global")
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		for _, e := range all {
 			t.Run(e.file.name, func(t *testing.T) {
@@ -307,13 +330,4 @@ func TestSnippetFiles(t *testing.T) {
 			})
 		}
 	})
-}
-
-// indented returns the lines of a text as lines of a block in the data of a ConfigMap.
-func indented(text string) string {
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		b.WriteString("    " + line)
-	}
-	return b.String()
 }

@@ -11,14 +11,14 @@ import (
 )
 
 // snippetServer is ingress-nginx's configuration of nginx for the Ingress of a file. Its arguments are the address to
-// listen on, the name of the Ingress, and the file's location, texts before and after the snippet, snippet, other
-// locations, and text for all hosts.
+// listen on, the name of the Ingress, the file's location, the texts of this location, and the texts of all hosts and
+// of the server.
 const snippetServer = `
 	set_real_ip_from 127.0.0.0/8;
 	real_ip_header X-Forwarded-For;
 	real_ip_recursive on;
 	upstream second { server OTHER; }
-	%[8]s
+	%[5]s
 	server {
 		listen %[1]s;
 		location %[3]s {
@@ -28,10 +28,8 @@ const snippetServer = `
 			set $service_port 80;
 ` + likePathOfIngressNginx + `
 			%[4]s
-			%[6]s
-			%[5]s
 		}
-		%[7]s
+		%[6]s
 	}
 `
 
@@ -61,17 +59,20 @@ func TestSnippetsLikeNginx(t *testing.T) {
 
 func (e *snippetEndpoints) startNginx(t *testing.T) (address string) {
 	t.Helper()
-	var modules []string
-	if strings.Contains(e.file.Snippet, "more_") {
-		modules = append(modules, daemons.HeadersMore(t))
-	}
-	address = fixture.Address(t)
-	location, of := e.file.Nginx.Location, &e.file.Nginx
+	f := e.file
+	location, keys := f.Nginx.Location, f.ConfigMap
 	if location == "" {
 		location = "/"
 	}
-	daemons.StartNginx(t, address, fmt.Sprintf(likeIngressNginx, e.ip+":"+e.port)+
-		e.address(fmt.Sprintf(snippetServer, address, e.file.name, location, of.Before, of.After, e.file.Snippet,
-			of.Server, e.file.HTTP)), modules...)
+	ofLocation := []string{f.Nginx.Before, f.Snippet, keys["location-snippet"], f.Nginx.After}
+	ofServer := []string{f.Server, keys["server-snippet"], f.Nginx.Server}
+	address = fixture.Address(t)
+	text := fmt.Sprintf(snippetServer, address, f.name, location, strings.Join(ofLocation, "\n"), f.HTTP,
+		strings.Join(ofServer, "\n"))
+	var modules []string
+	if strings.Contains(text, "more_") {
+		modules = append(modules, daemons.HeadersMore(t))
+	}
+	daemons.StartNginx(t, address, fmt.Sprintf(likeIngressNginx, e.ip+":"+e.port)+e.address(text), modules...)
 	return address
 }
