@@ -14,8 +14,10 @@ import (
 // would write them.
 var inNginxWords = map[string]func(n *nginxText, settings json.RawMessage) error{
 	"k8singress_access_rules": printing((*nginxText).accessRules),
+	"k8singress_internal":     printing(func(n *nginxText, _ *ir.Internal) { n.line("internal") }),
 	"k8singress_program":      printing((*nginxText).program),
 	"k8singress_substitution": printing((*nginxText).substitution),
+	"k8singress_try_files":    printing((*nginxText).tryFiles),
 }
 
 func printing[T any](write func(*nginxText, *T)) func(*nginxText, json.RawMessage) error {
@@ -184,8 +186,40 @@ func (n *nginxText) directives(of *ir.Directives) {
 	for _, variable := range of.AuthVariables {
 		n.line("auth_request_set", "$"+variable.Name, variable.Value)
 	}
+	n.errors(&of.Errors)
 	n.lineIf(of.DefaultType != "", "default_type", of.DefaultType)
 	n.lineIf(of.Unlogged, "access_log", "off")
+}
+
+func (n *nginxText) errors(of *ir.ErrorHandling) {
+	for i := range of.Pages {
+		page := &of.Pages[i]
+		arguments := strings.Fields(strings.Trim(fmt.Sprint(page.Statuses), "[]"))
+		switch {
+		case page.AnyStatus:
+			arguments = append(arguments, "=")
+		case page.Status != 0:
+			arguments = append(arguments, "="+strconv.Itoa(page.Status))
+		}
+		n.line("error_page", append(arguments, page.Target)...)
+	}
+	n.flag("proxy_intercept_errors", of.Intercept)
+	n.flag("recursive_error_pages", of.Recursive)
+}
+
+// flag prints a directive unless its value is inherited.
+func (n *nginxText) flag(name string, on *bool) {
+	if on != nil {
+		n.line(name, map[bool]string{true: "on", false: "off"}[*on])
+	}
+}
+
+func (n *nginxText) tryFiles(of *ir.TryFiles) {
+	target := of.Target
+	if target == "" {
+		target = "=" + strconv.Itoa(of.Status)
+	}
+	n.line("try_files", "$uri", target)
 }
 
 // moreHeaders prints directives of the module headers-more. kind is "_input" for request headers.

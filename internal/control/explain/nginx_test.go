@@ -13,6 +13,7 @@ import (
 
 // TestDirectives checks that the directives of snippets are printed one by one, as nginx writes them.
 func TestDirectives(t *testing.T) {
+	on := true
 	for name, c := range map[string]struct {
 		handler string
 		of      ir.Filter
@@ -80,6 +81,19 @@ func TestDirectives(t *testing.T) {
 		"values that need escapes": {"program", ir.Program{Steps: []ir.Step{
 			{Set: &ir.SetVariable{Name: "a", Value: "\x1b[31m\t'\\n\\d\\"}},
 		}}, `      set $a "\x1b[31m\t'\\n\d\\";` + "\n"},
+		"error pages": {"program", ir.Program{Directives: ir.Directives{Errors: ir.ErrorHandling{
+			Pages: []ir.ErrorPage{{Statuses: []int{502, 503}, Target: "@sorry", AnyStatus: true},
+				{Statuses: []int{404}, Target: "/a b", Status: 200}, {Statuses: []int{403}, Target: "/c"}},
+			Intercept: new(bool), Recursive: &on,
+		}}}, `      error_page 502 503 = @sorry;
+      error_page 404 =200 "/a b";
+      error_page 403 /c;
+      proxy_intercept_errors off;
+      recursive_error_pages on;
+`},
+		"internal":  {"internal", ir.Internal{}, "      internal;\n"},
+		"try files": {"try_files", ir.TryFiles{Target: "@a"}, "      try_files $uri @a;\n"},
+		"no files":  {"try_files", ir.TryFiles{Status: 404}, "      try_files $uri =404;\n"},
 		"access rules": {"access_rules", ir.AccessRules{Rules: []ir.AccessRule{
 			{Allow: true, Network: "10.0.0.0/8"}, {Network: ir.AllClients},
 		}}, "      allow 10.0.0.0/8;\n      deny all;\n"},
@@ -97,7 +111,7 @@ func TestDirectives(t *testing.T) {
 				Routes: []*document.Route{{Type: "prefix", Path: "/", Origin: "Ingress/a/web",
 					Destination: document.Destination{Chain: chain(handlerOf(t, c.handler, c.of))}}},
 			}}})
-			readable := map[string]string{"access_rules": "access rules"}[c.handler]
+			readable := map[string]string{"access_rules": "access rules", "try_files": "try files"}[c.handler]
 			if readable == "" {
 				readable = c.handler
 			}

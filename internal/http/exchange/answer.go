@@ -124,8 +124,12 @@ func (x *Exchange) Refusal(status int, fields ...message.Field) *message.Respons
 	return response
 }
 
-// Respond writes a complete response with the given status and body.
+// Respond writes a complete response with the given status and body. The status stays even if the request is for an
+// error page, when there is no body and the response redirects or rejects the request.
 func (x *Exchange) Respond(status int, body string, fields ...message.Field) error {
+	if body == "" && status >= http.StatusMultipleChoices {
+		x.pageStatus = 0
+	}
 	response := &message.Response{Status: status, Fields: fields, Length: int64(len(body))}
 	x.addRetryAfter(response)
 	if err := x.Head(response); err != nil || body == "" {

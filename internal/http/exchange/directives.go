@@ -30,6 +30,8 @@ type Directives struct {
 	more    []moreHeaders
 	// auth are the variables that are set from the response of external authentication.
 	auth []authVariable
+	// errors is nil if the directives do not concern errors.
+	errors *errorHandling
 
 	// alone is the list that contains only these directives.
 	alone    directiveList
@@ -49,7 +51,7 @@ func NewDirectives(of *ir.Directives) (d *Directives, err error) {
 	d = &Directives{expires: of.Expires, unlogged: of.Unlogged}
 	d.alone = directiveList{d}
 	for _, compile := range []func(*ir.Directives) error{d.setEndpoint, d.setHidden, d.setInput, d.setResponse,
-		d.setAuth} {
+		d.setAuth, d.setErrors} {
 		if err := compile(of); err != nil {
 			return nil, err
 		}
@@ -163,6 +165,9 @@ func (d *Directives) setAuth(of *ir.Directives) error {
 func (x *Exchange) UseDirectives(d *Directives) {
 	x.forEndpoint, x.forResponse = x.forEndpoint.with(d), x.forResponse.with(d)
 	x.Unlogged = x.Unlogged || d.unlogged
+	if d.errors != nil {
+		d.errors.use(x)
+	}
 }
 
 // ChangeRequest changes the header fields of the client's request. The trailers lose all fields with the same names,

@@ -22,7 +22,7 @@ var ErrRejected = errors.New("a filter rejected the request")
 // Reject responds with a status and an empty body. If an error page is configured for the status, it does not respond,
 // but returns a Failure, which makes the caller send the error page.
 func (x *Exchange) Reject(status int) (responded bool, err error) {
-	if slices.Contains(x.Pages, status) {
+	if slices.Contains(x.Pages, status) || x.HasErrorPage(status) {
 		return false, Fail(status, ErrRejected)
 	}
 	return true, x.Respond(status, "")
@@ -70,14 +70,20 @@ func (x *Exchange) ErrorPage(p *Page) *Exchange {
 	return page
 }
 
-// pageRequest returns the request for an error page. It drops header fields for the request body, range requests and
-// conditional requests, because they refer to the original resource.
+// pageRequest returns the request for an error page.
 func (x *Exchange) pageRequest(p *Page) *message.Request {
-	request := *x.Request
-	request.Body, request.Length, request.Trailers = nil, 0, nil
+	request := x.requestWithoutBody()
 	if !p.KeepPath {
 		request.Path, request.EscapedPath, request.Query, request.ForceQuery = "/", "/", "", false
 	}
+	return request
+}
+
+// requestWithoutBody returns a copy of the request without its body. It drops header fields for the body, range
+// requests and conditional requests, because they refer to the original resource.
+func (x *Exchange) requestWithoutBody() *message.Request {
+	request := *x.Request
+	request.Body, request.Length, request.Trailers = nil, 0, nil
 	request.Fields = slices.DeleteFunc(slices.Clone(x.Fields), func(f message.Field) bool {
 		return f.Kind.Hop() || f.Kind == message.ContentType || f.Kind == message.Other && notOfPage(f.Name)
 	})

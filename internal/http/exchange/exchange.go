@@ -83,8 +83,12 @@ type Exchange struct {
 	// Span is the OpenTelemetry span of the request. It is nil if the request is not traced.
 	Span trace.Span
 
-	// Reroutes is the number of times that a filter has returned ErrReroute.
+	// Reroutes is the number of times that the request got another route, after a filter or for an error page.
 	Reroutes uint8
+	// Named is the name of the location that must serve the request, if a filter sets it before it returns ErrReroute.
+	Named string
+	// From is the namespace of the route that has passed the request on. It is empty for a request of a client.
+	From string
 	// RewriteEnded is true if a program has ended the steps of nginx's rewrite module for this route, with "break".
 	// Later filters then do not redirect the request to another URL, and do not rewrite its path.
 	RewriteEnded bool
@@ -103,6 +107,8 @@ type Exchange struct {
 	// forEndpoint and forResponse are the directives of programs. forEndpoint applies to requests to endpoints, their
 	// responses and the response of external authentication. forResponse applies to the response to the client.
 	forEndpoint, forResponse directiveList
+	// errors says how errors are handled. It is nil if no program decides about it.
+	errors *errorState
 	// scripted holds variables and capture groups. It is nil if no program has set any. defined holds the values of
 	// Variables. It is nil until one of them is used.
 	scripted *scripted

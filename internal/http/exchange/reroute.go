@@ -4,11 +4,13 @@ import (
 	"errors"
 
 	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
 // ErrReroute is returned by a filter that has changed the path of the request, with SetPath, and possibly its query,
 // and wants a route for the new path. The request then continues as if the client had sent this path to the same host,
-// but Target keeps what the client sent. The filter must not have written a part of the response.
+// but Target keeps what the client sent. Instead, the filter can set Named. It must not have written a part of the
+// response.
 var ErrReroute = errors.New("the filter has changed the path, so the request needs a route for the new path")
 
 // Arrival holds the values of an exchange that filters replace, as they were before the first route was found.
@@ -22,18 +24,24 @@ type Arrival struct {
 func (x *Exchange) Arrival() Arrival { return Arrival{x.Host, x.Writer, x.ForAllResponses} }
 
 // Reroute prepares the exchange for another route after a filter has returned ErrReroute and Close was called. Like
-// nginx, it drops everything that the previous route has set for the response and for the endpoint, and keeps the values
-// of variables and the changes to the path, the query and the header fields of the request. at is the result of Arrival.
-// A request for which no route is found is no longer passed on, since a route has already claimed it.
+// nginx, it drops everything that the previous route has set for the response and for the endpoint. It keeps the values
+// of variables, the changes to the path, the query and the header fields of the request, and for an error page the
+// status and the fields of the failed request. at is the result of Arrival. A request for which no route is found is no
+// longer passed on, since a route has already claimed it.
 func (x *Exchange) Reroute(at Arrival) {
 	x.Host = at.host
+	from, handling := "", x.errors
+	if x.Route != nil {
+		from = ir.ParseRef(x.Route.Origin).Namespace
+	}
 	*x = Exchange{
 		Request: x.Request, Writer: at.writer, Prepare: x.Prepare,
 		Clients: x.Clients, Global: x.Global, Headers: x.Headers, Variables: x.Variables,
 		ByServer: x.ByServer, ForAllResponses: at.changes, CloseConn: x.CloseConn,
-		Span: x.Span, Retained: x.Retained, Reroutes: x.Reroutes + 1,
+		Span: x.Span, Retained: x.Retained, Reroutes: x.Reroutes + 1, From: from,
 		ServerProgram: x.ServerProgram,
 		client:        x.client, hasClient: x.hasClient, id: x.id, hasID: x.hasID,
 		scripted: x.scripted, defined: x.defined,
 	}
+	handling.resume(x)
 }

@@ -48,7 +48,7 @@ func TestReroute(t *testing.T) {
 	}
 	kept := []string{
 		"Request", "Clients", "Global", "Headers", "Writer", "ByServer", "ForAllResponses", "CloseConn", "Prepare",
-		"Reroutes", "Retained", "client", "hasClient", "id", "hasID", "scripted", "Variables", "defined",
+		"Reroutes", "Retained", "client", "hasClient", "id", "hasID", "scripted", "Variables", "defined", "From",
 	}
 	fields := reflect.ValueOf(x).Elem()
 	for i := range fields.NumField() {

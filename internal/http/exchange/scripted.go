@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -182,12 +183,12 @@ func (x *Exchange) sentHeader(name string) string {
 }
 
 // responseStatusOf returns the status of the response. As in nginx, it is "000" before the head of the response is
-// written.
+// written, or the status with which an error page will be sent.
 func responseStatusOf(x *Exchange) string {
-	if x.Status == 0 {
-		return "000"
+	if status := cmp.Or(x.Status, x.pageStatus); status != 0 {
+		return strconv.Itoa(status)
 	}
-	return strconv.Itoa(x.Status)
+	return "000"
 }
 
 // upstreamStatus returns the status of the response of each endpoint that was tried.

@@ -48,6 +48,7 @@ var rows = []row{
 	sharing("k8singress_rate_limit", newRateLimit),
 	sharing("k8singress_external_auth", newExternalAuth),
 	with("k8singress_host_redirect", newHostRedirect),
+	with("k8singress_internal", newInternal),
 	with("k8singress_maintenance", newMaintenance),
 	sharing("k8singress_mirror", newMirror),
 	with("k8singress_program", newProgram),
@@ -58,6 +59,7 @@ var rows = []row{
 	with("k8singress_rewrite_redirect", newRewriteRedirect),
 	with("k8singress_source_ranges", newSourceRanges),
 	with("k8singress_substitution", newSubstitution),
+	with("k8singress_try_files", newTryFiles),
 }
 
 // find returns the row of the filter with the given handler name, or an empty row if there is no such filter.

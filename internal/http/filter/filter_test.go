@@ -19,6 +19,7 @@ var cases = map[string][]filterCase{
 	"k8singress_direct_response":  directResponseCases,
 	"k8singress_external_auth":    slices.Concat(externalAuthCases, authProgramCases),
 	"k8singress_host_redirect":    hostRedirectCases,
+	"k8singress_internal":         internalCases,
 	"k8singress_maintenance":      maintenanceCases,
 	"k8singress_mirror":           mirrorCases,
 	"k8singress_program":          programCases,
@@ -30,6 +31,7 @@ var cases = map[string][]filterCase{
 	"k8singress_rewrite_redirect": rewriteRedirectCases,
 	"k8singress_source_ranges":    sourceRangesCases,
 	"k8singress_substitution":     substitutionCases,
+	"k8singress_try_files":        tryFilesCases,
 }
 
 // TestFilters checks each filter with the requests of its cases. A filter without a case fails the test.
@@ -82,7 +84,7 @@ func TestHandlerNames(t *testing.T) {
 		ir.URLRewrite{}, ir.Redirect{}, ir.RewriteRedirect{}, ir.HostRedirect{}, ir.AppRoot{}, ir.RequestHeaders{},
 		ir.ResponseHeaders{}, ir.DirectResponse{}, ir.CORS{}, ir.SourceRanges{}, ir.BasicAuth{}, ir.AnyOf{},
 		ir.RateLimit{}, ir.Bandwidth{}, ir.Maintenance{}, ir.Mirror{}, ir.ExternalAuth{}, ir.AccessRules{},
-		ir.Program{}, ir.Substitution{},
+		ir.Program{}, ir.Substitution{}, ir.Internal{}, ir.TryFiles{},
 	} {
 		names = append(names, filter.HandlerName(f))
 	}

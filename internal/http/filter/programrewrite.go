@@ -76,7 +76,7 @@ func (w *programRewrite) apply(r *programRun) (ended bool, err error) {
 	x.SetPath(rooted(path))
 	x.Query, x.ForceQuery = joinQueries(x.Query, nginx.EscapeGraphic(query), w.dropQuery), false
 	if message.HasDotSegment(x.Path) {
-		return false, exchange.Fail(http.StatusBadRequest, errDotSegments)
+		return false, exchange.Fail(http.StatusBadRequest, exchange.ErrDotSegments)
 	}
 	r.rerouted = true
 	if w.flag == ir.BreakFlag {

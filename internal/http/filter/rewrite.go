@@ -1,7 +1,6 @@
 package filter
 
 import (
-	"errors"
 	"net/http"
 	"strings"
 
@@ -31,9 +30,6 @@ func newRewrite(of ir.URLRewrite) (Filter, error) {
 	return h, nil
 }
 
-var errDotSegments = errors.New(
-	"the rewritten path contains a dot segment, with which it could leave the path that the Ingress configures")
-
 // Apply rewrites the request. If a capture group would add a dot segment ("..") to the new path, it rejects the request
 // with status 400, because the backend could then serve a path outside the configured one. It keeps the path if a
 // program has ended the rewrites.
@@ -58,7 +54,7 @@ func (h *rewrite) Apply(x *exchange.Exchange) (bool, error) {
 		return false, nil
 	}
 	if message.HasDotSegment(x.Path) {
-		return false, exchange.Fail(http.StatusBadRequest, errDotSegments)
+		return false, exchange.Fail(http.StatusBadRequest, exchange.ErrDotSegments)
 	}
 	return false, nil
 }

@@ -82,13 +82,13 @@ func mustSettings(p ir.Proxy) *proxy.Settings {
 // serveErrorPage responds to a failed request with the error page for its status. If there is no error page for the
 // status, it returns err unchanged.
 func (t *Table) serveErrorPage(x *exchange.Exchange, p *errorPages, err error) error {
-	if errors.Is(err, exchange.ErrAborted) || x.Writer.Started() || x.Context().Err() != nil {
+	if !replaceable(x, err) {
 		return err
 	}
 	page := &exchange.Page{Backend: t.backendFor(p), Status: exchange.StatusOf(err), KeepStatus: !x.Forwarded,
 		Own: !errors.Is(err, exchange.ErrReplaced)}
 	alone := p.own != nil && page.Backend == p.own && errors.Is(err, proxy.ErrNoEndpoint)
-	if page.Backend == nil || !alone && !slices.Contains(p.statuses, page.Status) {
+	if page.Backend == nil || !alone && (x.AtErrorPage() || !slices.Contains(p.statuses, page.Status)) {
 		return err
 	}
 	page.KeepPath = alone
@@ -99,14 +99,17 @@ func (t *Table) serveErrorPage(x *exchange.Exchange, p *errorPages, err error) e
 	x.Status = request.Status
 	switch {
 	case failed == nil:
-		if !errors.Is(err, exchange.ErrReplaced) && !errors.Is(err, exchange.ErrRejected) {
-			x.Hidden = err
-		}
+		x.HideError(err)
 		return nil
 	case errors.Is(failed, exchange.ErrAborted) || x.Writer.Started():
 		return failed
 	}
 	return fmt.Errorf("%w; requesting the error page: %w", err, failed)
+}
+
+// replaceable reports whether an error page can replace the response to a request that has failed with err.
+func replaceable(x *exchange.Exchange, err error) bool {
+	return !errors.Is(err, exchange.ErrAborted) && !x.Writer.Started() && x.Context().Err() == nil
 }
 
 // setDefault sets the default backend, which serves requests that match no route. An empty ID removes the default

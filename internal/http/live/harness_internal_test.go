@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
@@ -42,7 +43,7 @@ func scriptedTable(t testing.TB, host *document.Host, scripts map[string]script)
 	t.Cleanup(table.Close)
 	for _, r := range host.Routes {
 		// The chains must differ, so that the routes do not share them.
-		r.Type, r.Chain = "prefix", fmt.Appendf(nil,
+		r.Type, r.Chain = cmp.Or(r.Type, "prefix"), fmt.Appendf(nil,
 			`[{"handle":[{"handler":"k8singress_request_headers","remove":[%q]}]}]`, "X"+strings.Trim(r.Path, "/"))
 	}
 	table.Update(map[string]*document.Host{"shop.example": host})

@@ -95,6 +95,14 @@ type host struct {
 	passthrough *Passthrough
 }
 
+// routeFor returns the route for a request: the location with a name, or the route for path if the name is empty.
+func (h *host) routeFor(x *exchange.Exchange, path, location string) (*Route, error) {
+	if location != "" {
+		return h.locations.findNamed(location, x.From)
+	}
+	return h.find(path, x.Request)
+}
+
 // find returns the route for a request, or nil if no route matches. path must be the result of message.CleanPath. An
 // exact path takes precedence over prefixes, and the longest prefix over shorter prefixes. Regular expressions are
 // tried in the order of the live configuration, and take precedence over an exact path or prefix that is listed after
@@ -168,7 +176,8 @@ func (h *host) add(r *Route) error {
 	r.position = len(h.all)
 	if ir.MatchType(r.Type).IsLocation() {
 		if h.locations == nil {
-			h.locations = &locations{namespace: ir.ParseRef(r.Origin).Namespace, exact: map[string]*Route{}}
+			h.locations = &locations{namespace: ir.ParseRef(r.Origin).Namespace, exact: map[string]*Route{},
+				named: map[string]*Route{}}
 		}
 		if err := h.locations.add(r); err != nil {
 			return err

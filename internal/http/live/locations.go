@@ -3,9 +3,11 @@ package live
 import (
 	"cmp"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
+	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/pattern"
 )
@@ -17,6 +19,8 @@ type locations struct {
 	exact     map[string]*Route
 	// prefixes are sorted by length, the longest first. regexes are in the order of the live configuration.
 	prefixes, regexes []*Route
+	// named are the locations that filters name. No path leads to them.
+	named map[string]*Route
 }
 
 // add adds a location. It returns an error if the path is invalid, or if there is another location for the same path.
@@ -31,6 +35,12 @@ func (l *locations) add(r *Route) (err error) {
 			return fmt.Errorf("there are two locations = %s", r.Path)
 		}
 		l.exact[r.Path] = r
+		return nil
+	case ir.LocationNamed:
+		if l.named[r.Path] != nil {
+			return fmt.Errorf("there are two locations %s", r.Path)
+		}
+		l.named[r.Path] = r
 		return nil
 	default:
 		longest := func(a, b *Route) int {
@@ -47,6 +57,17 @@ func (l *locations) add(r *Route) (err error) {
 		l.regexes = append(l.regexes, r)
 	}
 	return err
+}
+
+// findNamed returns the location with a name. from is the namespace of the route that names the location. As in nginx,
+// the request fails if there is no such location. l may be nil.
+func (l *locations) findNamed(name, from string) (*Route, error) {
+	if l != nil {
+		if r := l.named[name]; r != nil && (r.everywhere || from == l.namespace) {
+			return r, nil
+		}
+	}
+	return nil, exchange.Fail(http.StatusInternalServerError, fmt.Errorf("the host has no location %s", name))
 }
 
 // find returns the location for a path, or route if no location takes the request from it. route is the route that

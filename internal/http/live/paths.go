@@ -7,6 +7,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
 var (
@@ -78,7 +79,7 @@ func (h *host) isUniform() bool {
 		}
 	}
 	for _, r := range h.all {
-		if r.guardKey() != root.guardKey() {
+		if ir.MatchType(r.Type) != ir.LocationNamed && r.guardKey() != root.guardKey() {
 			return false
 		}
 	}

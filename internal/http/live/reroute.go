@@ -8,8 +8,7 @@ import (
 	"github.com/k8singress/k8singress/internal/http/exchange"
 )
 
-// maxReroutes is the maximum number of times that the path of a request may be changed so that it gets another route,
-// as in nginx.
+// maxReroutes is the maximum number of times that a request may get another route, as in nginx.
 const maxReroutes = 10
 
 var (
@@ -35,16 +34,33 @@ func withoutCycle(x *exchange.Exchange, err error) error {
 	return exchange.Fail(http.StatusInternalServerError, fmt.Errorf("%w: %s", errCycle, x.Path))
 }
 
-// reroute serves a request with the route for its new path, until no filter needs another route. name is the host name
-// of the request.
+// passToErrorPage passes a request that has failed with err to the error page of a program. It returns
+// exchange.ErrReroute, unless the client is redirected or the request has been passed on too often.
+func passToErrorPage(x *exchange.Exchange, err error) error {
+	switch {
+	case errors.Is(err, errCycle):
+		return err
+	case x.Reroutes >= maxReroutes:
+		return exchange.Fail(http.StatusInternalServerError, fmt.Errorf("%w: error pages for %s", errCycle, x.Path))
+	}
+	return x.PassToErrorPage(err)
+}
+
+// reroute serves a request with the route for its new path, or with the location that a filter has named, until no
+// filter and no error page needs another route. name is the host name of the request.
 func (t *Table) reroute(x *exchange.Exchange, name string, at exchange.Arrival) (outcome Outcome, err error) {
 	passesOn := x.PassesOn
 	for again := true; again; again = err != nil && reroutes(x, err) {
+		location := x.Named
 		x.Reroute(at)
-		outcome, err = t.serveRoute(x, name)
+		outcome, err = t.serveRoute(x, name, location)
 	}
-	if outcome == NoHost && passesOn {
-		return Served, errClaimed
+	found := outcome != NoHost
+	if err = x.EndErrorPage(found, err); err == nil && !found && passesOn {
+		err = errClaimed
+	}
+	if err != nil {
+		outcome = Served
 	}
 	return outcome, err
 }

@@ -69,24 +69,24 @@ func (t *Table) serve(x *exchange.Exchange) (Outcome, error) {
 	if t.misdirected(x.Conn, name) {
 		return Served, refuse(x, mtls.Misdirected)
 	}
-	outcome, err := t.serveRoute(x, name)
+	outcome, err := t.serveRoute(x, name, "")
 	if err != nil && reroutes(x, err) {
 		return t.reroute(x, name, arrival)
 	}
 	return outcome, err
 }
 
-// serveRoute finds the route for the path of a request, and runs its handler chain. name is the host name of the
-// request. Its results are the results of Serve, except that the error is exchange.ErrReroute if a filter needs another
-// route.
-func (t *Table) serveRoute(x *exchange.Exchange, name string) (Outcome, error) {
+// serveRoute finds the route for a request, and runs its handler chain. name is the host name of the request. location
+// is the name of the location that must serve the request; if it is empty, the path decides. The results are the
+// results of Serve, except that the error is exchange.ErrReroute if the request needs another route.
+func (t *Table) serveRoute(x *exchange.Exchange, name, location string) (Outcome, error) {
 	path := message.CleanPath(x.Path)
 	for {
 		index := t.indexFor(x.Conn.Listener, name)
 		h, route := index.find(name), (*Route)(nil)
 		if h != nil {
 			var err error
-			if route, err = h.find(path, x.Request); err != nil {
+			if route, err = h.routeFor(x, path, location); err != nil {
 				return Served, err
 			}
 		}
@@ -165,7 +165,7 @@ func (t *Table) serveOn(x *exchange.Exchange, i *instance, route *Route, to *des
 	owned := chainRuns.Get()
 	v := owned.Value()
 	*v = ChainRun{x: x, connections: t.connections, instance: i, to: to}
-	if route.errors != nil {
+	if route.errors != nil && !x.AtErrorPage() {
 		x.Replaced, x.Pages = t.replaced(route.errors), t.pagesOf(route.errors)
 	}
 	err := x.EndResponse(v.run(0))
@@ -176,7 +176,11 @@ func (t *Table) serveOn(x *exchange.Exchange, i *instance, route *Route, to *des
 	if err == nil || reroutes(x, err) {
 		return err
 	}
-	if err = withoutEndpoints(x, withoutCycle(x, err)); route.errors == nil {
+	err = withoutEndpoints(x, withoutCycle(x, err))
+	switch {
+	case x.HasErrorPage(exchange.StatusOf(err)) && replaceable(x, err):
+		return passToErrorPage(x, err)
+	case route.errors == nil:
 		return err
 	}
 	return t.serveErrorPage(x, route.errors, err)

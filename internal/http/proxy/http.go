@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"golang.org/x/net/http/httpguts"
 
@@ -162,7 +161,7 @@ func (r *request) forwardResponse(c *conn) error {
 	}
 	r.ResponseStarted(r.body.sentAt())
 	c.body.begin(c)
-	if slices.Contains(r.Replaced, status) {
+	if r.Replaces(status) {
 		r.replace(c)
 		return nil
 	}

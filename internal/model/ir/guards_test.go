@@ -26,6 +26,8 @@ func TestGuards(t *testing.T) {
 		{ir.RewriteRedirect{}, ir.SomeRequests}, {ir.SourceRanges{}, ir.SomeClients}, {ir.URLRewrite{}, ir.NoRequests},
 		{ir.AccessRules{}, ir.NoRequests}, {rules(allow), ir.NoRequests}, {rules(allow, denyAll), ir.SomeClients},
 		{rules(denyAll, allow), ir.AllRequests}, {ir.Substitution{}, ir.NoRequests},
+		{ir.Internal{}, ir.AllRequests}, {ir.TryFiles{Target: "/a"}, ir.SomeRequests},
+		{ir.TryFiles{Status: 404}, ir.AllRequests}, {ir.TryFiles{Status: 204}, ir.SomeRequests},
 	} {
 		if got := c.filter.Guards(); got != c.want {
 			t.Errorf("%T guards: %d, want %d", c.filter, got, c.want)

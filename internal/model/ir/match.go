@@ -37,12 +37,14 @@ const (
 	// ignores case.
 	LocationRegex     MatchType = "location ~"
 	LocationRegexFold MatchType = "location ~*"
+	// LocationNamed matches no path. Its Path is a name that begins with "@", and filters pass requests to it.
+	LocationNamed MatchType = "location @"
 )
 
 // IsLocation reports whether t is the type of a location.
 func (t MatchType) IsLocation() bool {
 	switch t {
-	case LocationExact, LocationPrefix, LocationPrefixOnly, LocationRegex, LocationRegexFold:
+	case LocationExact, LocationPrefix, LocationPrefixOnly, LocationRegex, LocationRegexFold, LocationNamed:
 		return true
 	case MatchExact, MatchPrefix, MatchRegex:
 	}

@@ -142,6 +142,8 @@ type Directives struct {
 	DefaultType string `json:"default_type,omitempty"`
 	// Unlogged is set by "access_log off".
 	Unlogged bool `json:"unlogged,omitempty"`
+	// Errors says which error responses are replaced.
+	Errors ErrorHandling `json:"errors,omitzero"`
 }
 
 // MoreHeaders is one directive of nginx's module headers-more.

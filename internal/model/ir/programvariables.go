@@ -111,6 +111,9 @@ func (d *Directives) templates() iter.Seq[string] {
 		for _, v := range d.AuthVariables {
 			all = append(all, v.Value)
 		}
+		for i := range d.Errors.Pages {
+			all = append(all, d.Errors.Pages[i].Target)
+		}
 		slices.Values(all)(yield)
 	}
 }

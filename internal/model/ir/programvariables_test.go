@@ -29,11 +29,12 @@ var program = ir.Program{
 		InputHeaders:  []ir.MoreHeaders{{Set: []ir.Header{{Value: "7"}}, Clear: []string{"no"}}},
 		MoreHeaders:   []ir.MoreHeaders{{Set: []ir.Header{{Value: "8"}}}},
 		AuthVariables: []ir.SetVariable{{Name: "g", Value: "9"}},
+		Errors:        ir.ErrorHandling{Pages: []ir.ErrorPage{{Target: "11"}}},
 	},
 }
 
 func TestTemplates(t *testing.T) {
-	want := []string{"1", "${b}", "2", "3", "${c}", "4", "5", "6", "7", "8", "9", "10"}
+	want := []string{"1", "${b}", "2", "3", "${c}", "4", "5", "6", "7", "8", "9", "11", "10"}
 	if got := slices.Collect(program.Templates()); !slices.Equal(got, want) {
 		t.Errorf("the templates are %v", got)
 	}
@@ -60,6 +61,7 @@ func TestChangesNothing(t *testing.T) {
 	}
 	for _, d := range []ir.Directives{
 		program.Directives, {Unlogged: true}, {Hide: []string{"A"}}, {Pass: []string{"A"}}, {Expires: &ir.Expires{}},
+		{Errors: ir.ErrorHandling{Intercept: new(bool)}}, {Errors: ir.ErrorHandling{Recursive: new(bool)}},
 	} {
 		if d.ChangesNothing() {
 			t.Errorf("%+v changes nothing", d)
