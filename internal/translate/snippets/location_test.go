@@ -48,7 +48,9 @@ func lines(r *snippets.Result) string {
 // TestSteps checks the directives that are run in order.
 func TestSteps(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "", "  # nothing\n": "",
+		"": "", "  # nothing\n": "", "# access_by_lua_block { } was here\n": "",
+		"return 200 \"access_by_lua_block\";": `{"steps":[{"return":{"status":200,"text":"access_by_lua_block",` +
+			`"has_text":true}}]}`,
 		"return 403;":                  `{"steps":[{"return":{"status":403}}]}`,
 		"return 200 \"a; }\\n$host\";": `{"steps":[{"return":{"status":200,"text":"a; }\n$host","has_text":true}}]}`,
 		"return 200 '';":               `{"steps":[{"return":{"status":200,"has_text":true}}]}`,
@@ -362,9 +364,11 @@ func TestFindings(t *testing.T) {
 // TestUnreadableText checks which line the error of a text that cannot be parsed names.
 func TestUnreadableText(t *testing.T) {
 	for text, want := range map[string]string{
-		"# a\n\nrewrite_by_lua_block { x }":      "line 3: the text contains Lua code",
-		"# a\n} deny all;":                       "line 2: the text is not valid nginx configuration: unexpected",
-		strings.Repeat("#", snippets.MaxBytes+1): "the text is longer",
+		"# a\n\nrewrite_by_lua_block { x }":       "line 3: the text contains Lua code",
+		"if ($host) {\n \"set_by_lua\" $a 'x'; }": "line 2: the text contains Lua code",
+		"Access_By_Lua_File x;":                   "line 1: the text contains Lua code",
+		"# a\n} deny all;":                        "line 2: the text is not valid nginx configuration: unexpected",
+		strings.Repeat("#", snippets.MaxBytes+1):  "the text is longer",
 	} {
 		f := snippets.Location(text, "").Closed(false)
 		if f == nil || !strings.HasPrefix(f.String(), want) {

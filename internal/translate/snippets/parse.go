@@ -38,9 +38,9 @@ var (
 	errUTF8 = errors.New("the text is not valid UTF-8")
 )
 
-// lua matches OpenResty directives that contain Lua code. They are rejected, because the end of Lua code cannot be
-// found without parsing it.
-var lua = regexp.MustCompile(`(?i)_by_lua`)
+// lua matches the names of OpenResty directives that contain Lua code. They are rejected, because the end of Lua code
+// cannot be found without parsing it.
+var lua = regexp.MustCompile(`(?i)^[a-z_]+_by_lua(_block|_file)?$`)
 
 // Parse parses nginx configuration exactly as nginx does. It does not check whether directives exist, where they are
 // allowed, and how many arguments they have. An error contains the number of the invalid line.
@@ -53,12 +53,12 @@ func Parse(text string) ([]Directive, error) {
 	case !utf8.ValidString(text):
 		return nil, errUTF8
 	}
-	if code := lua.FindStringIndex(text); code != nil {
-		return nil, &lineError{1 + strings.Count(text[:code[0]], "\n"), errLua}
-	}
 	l := lexer{text: text, line: 1}
 	directives, err := l.block(0)
-	if err != nil {
+	switch {
+	case errors.Is(err, errLua):
+		return nil, &lineError{l.line, err}
+	case err != nil:
 		return nil, &lineError{l.line, fmt.Errorf("the text is not valid nginx configuration: %w", err)}
 	}
 	return directives, nil
@@ -128,8 +128,11 @@ func (l *lexer) statement() (words []string, line int, end byte, err error) {
 			line = l.line
 		}
 		word, err := l.word()
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, 0, 0, err
+		case words == nil && lua.MatchString(word):
+			return nil, 0, 0, errLua
 		}
 		words = append(words, word)
 	}
