@@ -85,9 +85,9 @@ func (f *pathFlow) collect(steps []Step) {
 // matchesAll matches the usual regular expressions that match every path.
 var matchesAll = regexp.MustCompile(`^(\^?/?(\.\*|\(\.\*\))\$?|\^|\^?/)$`)
 
-func (f *pathFlow) addGroups(pattern string) {
-	for _, match := range groupName.FindAllStringSubmatch(pattern, -1) {
-		f.byPath[match[1]] = true
+func (f *pathFlow) addGroups(expression string) {
+	for _, name := range GroupNames(expression) {
+		f.byPath[name] = true
 	}
 }
 

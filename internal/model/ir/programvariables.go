@@ -4,6 +4,7 @@ import (
 	"iter"
 	"reflect"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 )
@@ -137,7 +138,24 @@ func (p *Program) UsesGroups() bool {
 	return false
 }
 
-var groupName = regexp.MustCompile(`\(\?P?<(\w+)>`)
+// GroupNames returns the names of the named groups of a regular expression, in lower case, because they become nginx
+// variables, whose case is ignored. It returns nil if the expression is not valid.
+func GroupNames(expression string) []string {
+	if !strings.Contains(expression, "(?") {
+		return nil
+	}
+	tree, err := syntax.Parse(expression, syntax.Perl)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, name := range tree.CapNames() {
+		if name != "" {
+			names = append(names, strings.ToLower(name))
+		}
+	}
+	return names
+}
 
 // OwnVariables returns the names of the variables that the program sets, which include the named groups of its regular
 // expressions. It may contain duplicates.
@@ -152,19 +170,16 @@ func (p *Program) OwnVariables() []string {
 }
 
 func ownVariables(steps []Step) (names []string) {
-	groupsOf := func(pattern string) {
-		for _, found := range groupName.FindAllStringSubmatch(pattern, -1) {
-			names = append(names, found[1])
-		}
-	}
 	for i := range steps {
 		switch s := &steps[i]; {
 		case s.Set != nil:
 			names = append(names, s.Set.Name)
 		case s.Rewrite != nil:
-			groupsOf(s.Rewrite.Pattern)
+			names = append(names, GroupNames(s.Rewrite.Pattern)...)
 		case s.If != nil:
-			groupsOf(s.If.Value)
+			if s.If.searches() {
+				names = append(names, GroupNames(s.If.Value)...)
+			}
 			names = append(names, ownVariables(s.If.Steps)...)
 		}
 	}

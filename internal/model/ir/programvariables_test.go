@@ -93,6 +93,8 @@ func TestProgramReadsRoute(t *testing.T) {
 		"in a negative condition": {[]ir.Step{when("host", ir.NotMatches, "(.*)", redirect("/$1"))}, true},
 		"a rewrite":               {[]ir.Step{{Rewrite: &ir.Rewrite{Pattern: "(.*)", Target: "/$1"}}}, false},
 		"a name of its own":       {[]ir.Step{when("host", ir.Matches, "(?<a>.*)", redirect("$a"))}, false},
+		"a name in upper case":    {[]ir.Step{when("host", ir.Matches, "(?<A>.*)", redirect("$a"))}, false},
+		"no name":                 {[]ir.Step{when("host", ir.Matches, `\(?<a>`, redirect("$a"))}, true},
 		"a name of the route":     {[]ir.Step{when("tenant", ir.Equal, "a", deny)}, true},
 		"an unknown variable":     {[]ir.Step{redirect("/$proxy_upstream_name")}, true},
 	} {

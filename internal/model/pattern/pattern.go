@@ -43,6 +43,8 @@ const (
 type Pattern struct {
 	expression *regexp.Regexp
 	size       int
+	// groupNames are the names that GroupNames returns.
+	groupNames []string
 	// program returns the compiled program for searches that count their steps. Few patterns need it, so it is compiled
 	// on first use.
 	program func() *syntax.Prog
@@ -94,6 +96,9 @@ func compile(flags, text string) (*Pattern, error) {
 	}
 	p := &Pattern{expression: expression, size: size,
 		program: sync.OnceValue(func() *syntax.Prog { return programOf(whole) })}
+	for _, name := range expression.SubexpNames() {
+		p.groupNames = append(p.groupNames, strings.ToLower(name))
+	}
 	compiled.keep(whole, p)
 	return p, nil
 }

@@ -202,12 +202,15 @@ func TestSearchGroupsIsBounded(t *testing.T) {
 }
 
 func TestGroupNames(t *testing.T) {
-	p, err := Compile(`(a)(?<name>b)(?P<other>c)?`)
+	p, err := Compile(`(a)(?<Name>b)(?P<other>c)?\(?<X>[(?<Y>]`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if names := p.GroupNames(); !slices.Equal(names, []string{"", "", "name", "other"}) {
 		t.Errorf("the names are %q", names)
+	}
+	if p.Submatch("ab<X><") == nil || p.Submatch("ab<x><") != nil {
+		t.Error("the names change what the pattern matches")
 	}
 }
 

@@ -93,9 +93,10 @@ func (p *Pattern) SearchGroups(text string, b *Budget) (groups []int, found Foun
 	return groups, Yes
 }
 
-// GroupNames returns the names of the capture groups, in their order. The first element stands for the whole match. The
-// name of a group without a name is empty. The caller must not modify the result.
-func (p *Pattern) GroupNames() []string { return p.expression.SubexpNames() }
+// GroupNames returns the names of the capture groups in lower case, because they become nginx variables, whose case is
+// ignored. They have the order of the groups. The first element stands for the whole match. The name of a group without
+// a name is empty. The caller must not modify the result.
+func (p *Pattern) GroupNames() []string { return p.groupNames }
 
 // String returns the regular expression with its flags.
 func (p *Pattern) String() string { return p.expression.String() }

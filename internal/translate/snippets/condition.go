@@ -49,9 +49,9 @@ func (r *reader) condition(args []string) (c ir.Condition, err error) {
 	case ir.Equal, ir.NotEqual:
 		err = r.checkTemplate(&c.Value)
 	case ir.Matches, ir.NotMatches:
-		err = r.checkPattern(&c.Value, false)
+		err = r.checkPattern(c.Value, false)
 	case ir.MatchesFold, ir.NotMatchesFold:
-		err = r.checkPattern(&c.Value, true)
+		err = r.checkPattern(c.Value, true)
 	default:
 		err = fmt.Errorf("%s is not one of the operators =, !=, ~, ~*, !~ and !~*", nginx.Quote(words[1]))
 	}

@@ -169,10 +169,10 @@ func (m *mapReader) entry(line *Directive) error {
 func (m *mapReader) pattern(text, value string) (err error) {
 	p := ir.MapPattern{}
 	p.Pattern, p.Fold = strings.CutPrefix(text, "*")
-	if err := m.checkPattern(&p.Pattern, p.Fold); err != nil {
+	if err := m.checkPattern(p.Pattern, p.Fold); err != nil {
 		return err
 	}
-	groups := slices.Concat(nginx.Groups, groupsOf(p.Pattern))
+	groups := slices.Concat(nginx.Groups, ir.GroupNames(p.Pattern))
 	if p.Value, err = m.of.template(value, groups...); err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ var httpCases = []struct{ name, text, want string }{
 		~^(?<Name>.)b "$1 $NAME $host"; ~*c$ ""; volatile;
 	}`, `[{"name":"tenant","map":{"source":"$host:$uri","default":"<$scheme>",
 		"exact":{"":"none","ab":"1","default":"2","~x":"3"},
-		"patterns":[{"pattern":"^(?<name>.)b","value":"$1 $name $host"},{"pattern":"c$","fold":true}],` +
+		"patterns":[{"pattern":"^(?<Name>.)b","value":"$1 $name $host"},{"pattern":"c$","fold":true}],` +
 		`"volatile":true}}]`},
 	{"map of hosts", "map $host $a { hostnames; *.example 1; .b.example 2; www.* 3; }", `[{"name":"a","map":{
 		"source":"$host","exact":{"*.example":"1",".b.example":"2","www.*":"3"},"hostnames":true}}]`},

@@ -71,7 +71,7 @@ func TestSteps(t *testing.T) {
 			`{"pattern":"^/x","target":"https://x.example","flag":"permanent"}}]}`,
 		"set $A $HTTP_Host; if ($A ~ (?<B>C$HTTP_HOST)) { return 204 \"$1A $b ${B}\"; }": `{"steps":[{"set":` +
 			`{"name":"a","value":"$http_host"}},{"if":{"variable":"a","operator":"~",` +
-			`"value":"(?\u003cb\u003eC$HTTP_HOST)","steps":[{"return":{"status":204,"text":"$1A $b ${b}",` +
+			`"value":"(?\u003cB\u003eC$HTTP_HOST)","steps":[{"return":{"status":204,"text":"$1A $b ${b}",` +
 			`"has_text":true}}]}}]}`,
 		"break;":                      `{"steps":[{"break":true}]}`,
 		"set $a \"x${host}-$arg_b\";": `{"steps":[{"set":{"name":"a","value":"x${host}-$arg_b"}}]}`,

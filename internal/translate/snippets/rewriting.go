@@ -56,7 +56,7 @@ func (r *reader) rewrite(d *Directive) error {
 	if to.Target == "" {
 		return errors.New("the new path is empty: write /")
 	}
-	if err := r.checkPattern(&to.Pattern, false); err != nil {
+	if err := r.checkPattern(to.Pattern, false); err != nil {
 		return err
 	}
 	if err := r.checkOneLine(&to.Target); err != nil {

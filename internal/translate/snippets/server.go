@@ -143,7 +143,7 @@ func (r *reader) checkPath(match *ir.PathMatch) error {
 		return &problem{Guard, "changes who responds: write it outside of the other location, because one of them is " +
 			"a regular expression"}
 	case isRegex(match.Type):
-		return r.checkPattern(&match.Path, match.Type == ir.LocationRegexFold)
+		return r.checkPattern(match.Path, match.Type == ir.LocationRegexFold)
 	case !strings.HasPrefix(match.Path, "/"):
 		return fmt.Errorf("the path %s does not begin with a slash", nginx.Quote(match.Path))
 	case strings.ContainsFunc(match.Path, isControl):

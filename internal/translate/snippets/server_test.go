@@ -75,7 +75,7 @@ func TestLocations(t *testing.T) {
 		`location ~ \.php$ { }`:         `~ \.php$:`,
 		`location ~* "^/a{2}" { }`:      "~* ^/a{2}:",
 		`location ~*^/a { }`:            "~* ^/a:",
-		`location ~ ^/(?<ID>\d+) { return 200 $id; }`: `~ ^/(?<id>\d+): {"steps":[{"return":` +
+		`location ~ ^/(?<ID>\d+) { return 200 $id; }`: `~ ^/(?<ID>\d+): {"steps":[{"return":` +
 			`{"status":200,"text":"$id","has_text":true}}]}`,
 		"location @x { return 302 /login; } error_page 401 @x;":              "",
 		"location /a { proxy_pass http://shop; }":                            "/a: to /shop:80",

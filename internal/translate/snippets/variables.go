@@ -9,14 +9,13 @@ import (
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/nginx"
 	"github.com/k8singress/k8singress/internal/model/pattern"
 )
 
-// checkPattern checks a regular expression, and writes the names of its groups in lower case. The total size of all
-// expressions of a result is limited.
-func (r *reader) checkPattern(expression *string, fold bool) error {
-	text := *expression
+// checkPattern checks a regular expression. The total size of all expressions of a result is limited.
+func (r *reader) checkPattern(text string, fold bool) error {
 	size := pattern.Size
 	if fold {
 		size = pattern.FoldSize
@@ -32,14 +31,13 @@ func (r *reader) checkPattern(expression *string, fold bool) error {
 		return fmt.Errorf("the regular expressions of the snippet are too large together: they compile to more than "+
 			"%d instructions", pattern.MaxHostSize)
 	}
-	for _, name := range groupsOf(text) {
-		if err := checkSettable(strings.ToLower(name)); err != nil {
+	for _, name := range ir.GroupNames(text) {
+		if err := checkSettable(name); err != nil {
 			return err
 		}
-		if err := r.checkAuthVariables(strings.ToLower(name)); err != nil {
+		if err := r.checkAuthVariables(name); err != nil {
 			return err
 		}
-		*expression = strings.ReplaceAll(*expression, "<"+name+">", "<"+strings.ToLower(name)+">")
 	}
 	return nil
 }
@@ -49,20 +47,6 @@ func looksAround(expression string) bool {
 	return slices.ContainsFunc([]string{"(?=", "(?!", "(?<=", "(?<!"}, func(operator string) bool {
 		return strings.HasPrefix(expression, operator)
 	})
-}
-
-// groupsOf returns the names of the named groups of a regular expression.
-func groupsOf(text string) (names []string) {
-	tree, err := syntax.Parse(text, syntax.Perl)
-	if err != nil {
-		return nil
-	}
-	for _, name := range tree.CapNames() {
-		if name != "" {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // define records the variables that directives define. nginx allows a variable to be used before its definition.
@@ -88,8 +72,8 @@ func (r *reader) define(directives []Directive) {
 }
 
 func (r *reader) defineGroups(expression string) {
-	for _, name := range groupsOf(expression) {
-		r.defined[strings.ToLower(name)] = true
+	for _, name := range ir.GroupNames(expression) {
+		r.defined[name] = true
 	}
 }
 
