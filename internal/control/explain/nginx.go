@@ -35,6 +35,8 @@ func printing[T any](write func(*nginxText, *T)) func(*nginxText, json.RawMessag
 type nginxText struct {
 	strings.Builder
 	depth int
+	// unlogged is true if the level outside of conditions has "access_log off".
+	unlogged bool
 }
 
 // line prints a directive. Arguments are quoted if nginx needs quotes.
@@ -107,6 +109,7 @@ func (n *nginxText) substitution(of *ir.Substitution) {
 }
 
 func (n *nginxText) program(of *ir.Program) {
+	n.unlogged = of.Unlogged
 	n.steps(of.Steps)
 	n.directives(&of.Directives)
 	n.lineIf(of.RelativeRedirects, "absolute_redirect", "off")
@@ -139,6 +142,7 @@ func (n *nginxText) branch(of *ir.If) {
 	n.steps(of.Steps)
 	if of.Directives != nil {
 		n.directives(of.Directives)
+		n.lineIf(n.unlogged && !of.Directives.Unlogged, "access_log", "on")
 	}
 	n.depth--
 	n.WriteString(indent(n.depth) + "}\n")

@@ -27,11 +27,12 @@ func TestDirectives(t *testing.T) {
 			{If: &ir.If{Condition: ir.Condition{Variable: "to"},
 				Steps:      []ir.Step{{Set: &ir.SetVariable{Name: "to"}}, {Break: true}},
 				Directives: &ir.Directives{AddHeaders: []ir.AddedHeader{{Name: "X-To", Value: "$to"}}}}},
+			{If: &ir.If{Condition: ir.Condition{Variable: "uri"}, Directives: &ir.Directives{Unlogged: true}}},
 			{Rewrite: &ir.Rewrite{Pattern: `^/old\.html$`, Target: "/new", Flag: ir.Last}},
 			{Rewrite: &ir.Rewrite{Pattern: "^/a", Target: "/b"}},
 			{Return: &ir.Return{Status: 200, Text: "one \"line\";\n", HasText: true}},
 			{Return: &ir.Return{Status: 200, HasText: true}},
-		}, RelativeRedirects: true}, `      set $to "a b";
+		}, RelativeRedirects: true, Directives: ir.Directives{Unlogged: true}}, `      set $to "a b";
       if ($http_user_agent ~* bad(bot|spider)) {
         return 403;
       }
@@ -39,11 +40,16 @@ func TestDirectives(t *testing.T) {
         set $to "";
         break;
         add_header X-To $to;
+        access_log on;
+      }
+      if ($uri) {
+        access_log off;
       }
       rewrite "^/old\.html$" /new last;
       rewrite ^/a /b;
       return 200 "one \"line\";\n";
       return 200 "";
+      access_log off;
       absolute_redirect off;
 `},
 		"directives": {"program", ir.Program{Directives: ir.Directives{

@@ -88,8 +88,8 @@ var authProgramCases = []filterCase{
 	{
 		name: "changed header fields of clients are not cached", settings: `{"url": "http://auth.example",
 			"cache_key": "one", "cache_for": [{"statuses": [200, 403], "for": 60000000000}], "program": {"steps": [
-				{"if": {"variable": "cookie_a", "input_headers": [
-					{"set": [{"name": "X-User", "value": "$cookie_a"}]}]}}]}}`,
+				{"if": {"variable": "cookie_a", "directives": {"input_headers": [
+					{"set": [{"name": "X-User", "value": "$cookie_a"}]}]}}}]}}`,
 		requests: []requestCase{
 			{
 				request: "GET http://shop.example/ | Cookie: a=b", service: "200", asked: asked, next: same,

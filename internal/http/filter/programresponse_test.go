@@ -37,7 +37,7 @@ var programResponseCases = []filterCase{
 			gets("GET /a.JSON", "200 | Content-Type: application/json"),
 		}},
 	{name: "default type of a condition", settings: `{"steps": [
-		{"if": {"variable": "uri", "default_type": "text/plain", "steps": [` + answers("a") + `]}}]}`,
+		{"if": {"variable": "uri", "directives": {"default_type": "text/plain"}, "steps": [` + answers("a") + `]}}]}`,
 		requests: []requestCase{gets("GET /", "200 | Content-Type: text/plain")}},
 	{name: "close", settings: steps(`{"return": {"status": 444}}`), requests: []requestCase{
 		{request: "GET /", next: aborted, response: "none"},

@@ -45,8 +45,9 @@ type If struct {
 	Condition
 	Steps []Step `json:"steps,omitempty"`
 	// Directives replace Program.Directives. They already contain what the If inherits. If they are nil, the If has no
-	// directives of its own, and Program.Directives apply, even if an earlier If that was true has Directives.
-	*Directives
+	// directives of its own, and Program.Directives apply, even if an earlier If that was true has Directives. They are
+	// not nil if the If only cancels what it would inherit, as access_log does.
+	Directives *Directives `json:"directives,omitempty"`
 }
 
 // Condition compares the value of a variable.

@@ -26,8 +26,8 @@ func TestAuth(t *testing.T) {
 			`"variable":"http_x_team","operator":"~","value":"^(?\u003cname\u003e[a-z]+)$","steps":[` +
 			`{"set":{"name":"team","value":"$name"}}]}}],"endpoint_headers":[{"name":"X-Team","value":"$team"}]}`,
 		"if ($cookie_a) { more_clear_input_headers Cookie; more_set_input_headers 'X-A: $cookie_a'; }": `{"steps":[` +
-			`{"if":{"variable":"cookie_a","input_headers":[{"clear":["Cookie"]},{"set":[` +
-			`{"name":"X-A","value":"$cookie_a"}]}]}}]}`,
+			`{"if":{"variable":"cookie_a","directives":{"input_headers":[{"clear":["Cookie"]},{"set":[` +
+			`{"name":"X-A","value":"$cookie_a"}]}]}}}]}`,
 		"proxy_connect_timeout 1500ms; proxy_read_timeout 1m; proxy_send_timeout 3;": "proxy-connect-timeout: 2\n" +
 			"proxy-read-timeout: 60\nproxy-send-timeout: 3",
 	} {

@@ -135,15 +135,15 @@ func TestHeaders(t *testing.T) {
 		// directives are inherited, even if they come later.
 		"if ($host) { add_header B 2; more_clear_headers C; }\n" +
 			"add_header A 1; more_set_headers 'C: 3'; expires 1s; proxy_set_header D 4; access_log off;": `{"steps":` +
-			`[{"if":{"variable":"host","endpoint_headers":[{"name":"D","value":"4"}],"more_headers":[{"set":` +
-			`[{"name":"C","value":"3"}]},{"clear":["C"]}],"add_headers":[{"name":"B","value":"2"}],` +
-			`"expires":{"seconds":1},"unlogged":true}}],"endpoint_headers":[{"name":"D","value":"4"}],` +
+			`[{"if":{"variable":"host","directives":{"endpoint_headers":[{"name":"D","value":"4"}],"more_headers":` +
+			`[{"set":[{"name":"C","value":"3"}]},{"clear":["C"]}],"add_headers":[{"name":"B","value":"2"}],` +
+			`"expires":{"seconds":1},"unlogged":true}}}],"endpoint_headers":[{"name":"D","value":"4"}],` +
 			`"more_headers":[{"set":[{"name":"C","value":"3"}]}],"add_headers":[{"name":"A","value":"1"}],` +
 			`"expires":{"seconds":1},"unlogged":true}`,
 		"if ($host) { expires 2s; more_set_input_headers 'A: 1'; }\n" +
 			"add_header A 1; expires 1s; default_type a/b;": `{"steps":[{"if":{"variable":"host",` +
-			`"input_headers":[{"set":[{"name":"A","value":"1"}]}],"add_headers":` +
-			`[{"name":"A","value":"1"}],"expires":{"seconds":2},"default_type":"a/b"}}],"add_headers":` +
+			`"directives":{"input_headers":[{"set":[{"name":"A","value":"1"}]}],"add_headers":` +
+			`[{"name":"A","value":"1"}],"expires":{"seconds":2},"default_type":"a/b"}}}],"add_headers":` +
 			`[{"name":"A","value":"1"}],"expires":{"seconds":1},"default_type":"a/b"}`,
 	} {
 		r := snippets.Location(text, "")
@@ -198,6 +198,11 @@ func TestOtherEffects(t *testing.T) {
 			"proxy_ssl_ciphers A:B;": "proxy-ssl-server-name: on\nproxy-ssl-verify-depth: 2\n" +
 			"proxy-ssl-protocols: TLSv1.2 TLSv1.3\n" +
 			"proxy-ssl-ciphers: A:B",
+		// These conditions only cancel what they would inherit.
+		"access_log off; if ($host) { access_log on; }": `{"steps":[{"if":{"variable":"host","directives":{}}}],` +
+			`"unlogged":true}`,
+		"add_header A 1; if ($host) { add_header Upgrade b; }": `{"steps":[{"if":{"variable":"host",` +
+			`"directives":{}}}],"add_headers":[{"name":"A","value":"1"}]}`,
 	} {
 		r := snippets.Location(text, "")
 		checkAccepted(t, r)
@@ -382,8 +387,8 @@ func TestTwoTexts(t *testing.T) {
 	const own, shared = "if ($a) { more_set_headers 'A: 1'; }\nexpires 1h; proxy_buffering on;",
 		"set $a 1;\n\nmore_set_headers 'B: 2';\nexpires 2h;\nproxy_buffering off;\nproxy_read_timeout 5;"
 	r := snippets.Location(own, shared)
-	want := `{"steps":[{"if":{"variable":"a","more_headers":[{"set":[{"name":"B","value":"2"}]},` +
-		`{"set":[{"name":"A","value":"1"}]}],"expires":{"seconds":3600}}},{"set":{"name":"a","value":"1"}}],` +
+	want := `{"steps":[{"if":{"variable":"a","directives":{"more_headers":[{"set":[{"name":"B","value":"2"}]},` +
+		`{"set":[{"name":"A","value":"1"}]}],"expires":{"seconds":3600}}}},{"set":{"name":"a","value":"1"}}],` +
 		`"more_headers":[{"set":[{"name":"B","value":"2"}]}],"expires":{"seconds":3600}}` +
 		"\nproxy-buffering: on\nproxy-read-timeout: 5"
 	if got := meaning(t, r); got != want {
