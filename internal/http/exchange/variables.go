@@ -85,7 +85,7 @@ var families = []struct {
 	ofResponse bool
 }{
 	{"http_", (*Exchange).header, false},
-	{"cookie_", (*Exchange).anyCookie, false},
+	{"cookie_", func(x *Exchange, name string) string { return x.CookieLikeNginx(name) }, false},
 	{"arg_", (*Exchange).argument, false},
 	{"sent_http_", (*Exchange).sentHeader, true},
 	{"upstream_http_", (*Exchange).upstreamHeader, true},
@@ -268,12 +268,6 @@ func (x *Exchange) service(part int) string {
 // underscores instead of hyphens.
 func (x *Exchange) header(name string) string {
 	value, _ := x.Fields.Joined(strings.ReplaceAll(name, "_", "-"))
-	return value
-}
-
-// anyCookie returns the value of a cookie. The case of the cookie name is ignored.
-func (x *Exchange) anyCookie(name string) string {
-	value, _ := x.CookieFold(name)
 	return value
 }
 

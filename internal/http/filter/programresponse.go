@@ -87,9 +87,6 @@ func (r *programRun) redirect() (bool, error) {
 	if !httpguts.ValidHeaderFieldValue(location) {
 		return false, errLocation
 	}
-	if location == "" {
-		return true, r.x.Respond(r.response.status, "")
-	}
 	return true, r.x.Respond(r.response.status, "", message.Location.Field(location))
 }
 

@@ -30,7 +30,7 @@ var programResponseCases = []filterCase{
 			gets("GET /x", "307 | Location: https://b.example/x"),
 		}},
 	{name: "return no URL", settings: steps(`{"return": {"status": 301}}`),
-		requests: []requestCase{gets("GET /", "301")}},
+		requests: []requestCase{gets("GET /", "301 | Location: ")}},
 	{name: "default type", settings: `{"steps": [` + answers("a") + `], "default_type": "text/plain"}`,
 		requests: []requestCase{
 			gets("GET /", "200 | Content-Type: text/plain"),

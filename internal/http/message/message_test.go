@@ -117,6 +117,20 @@ func TestCookies(t *testing.T) {
 	}
 }
 
+// TestCookiesLikeNginx checks the values of nginx's variables for cookies.
+func TestCookiesLikeNginx(t *testing.T) {
+	for line, want := range map[string]string{
+		"a=1": "1", "b=2; A=1": "1", "a=1; a=2": "1", `a="x y"`: `"x y"`, `a=x"y; a=2`: `x"y`, "a": "", "a=": "",
+		"a = 1": "1", "\ta=1": "", "a=ä": "ä", ";;a=1;": "1", "a=x,y": "x,y", "b=x,a=y": "y", "ab=1; a=2": "2",
+		"b": "", "": "",
+	} {
+		r := message.Request{Fields: message.Fields{message.NewField("Cookie", "c=3"), message.NewField("Cookie", line)}}
+		if got := r.CookieLikeNginx("a"); got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}
+
 // TestFieldsChange checks the order of changes, and that they ignore the case of names.
 func TestFieldsChange(t *testing.T) {
 	fields := message.Fields{

@@ -88,7 +88,7 @@ var unreserved = func() [256]bool {
 func (r *Request) QueryValue(name string) (string, bool) {
 	for pair := range strings.SplitSeq(r.Query, "&") {
 		key, value, _ := strings.Cut(pair, "=")
-		if key, err := url.QueryUnescape(key); err != nil || key != name {
+		if key, err := url.QueryUnescape(key); err != nil || key == "" || key != name {
 			continue
 		}
 		if value, err := url.QueryUnescape(value); err == nil {
@@ -102,28 +102,52 @@ func (r *Request) QueryValue(name string) (string, bool) {
 // first valid one is used, because clients send the cookie with the longest path first. Values are parsed as in
 // net/http.
 func (r *Request) Cookie(name string) (string, bool) {
-	return r.cookie(func(key string) bool { return key == name })
-}
-
-// CookieFold works like Cookie, but ignores the case of the name.
-func (r *Request) CookieFold(name string) (string, bool) {
-	return r.cookie(func(key string) bool { return strings.EqualFold(key, name) })
-}
-
-func (r *Request) cookie(is func(key string) bool) (string, bool) {
 	for i := range r.Fields {
 		if r.Fields[i].Kind != Cookie {
 			continue
 		}
 		for part := range strings.SplitSeq(r.Fields[i].Value, ";") {
 			key, value, _ := strings.Cut(strings.Trim(part, " \t"), "=")
-			if key = strings.Trim(key, " \t"); key == "" || !is(key) {
+			if key = strings.Trim(key, " \t"); key == "" || key != name {
 				continue
 			}
 			if value, ok := cookieValue(value); ok {
 				return value, true
 			}
 		}
+	}
+	return "", false
+}
+
+// CookieLikeNginx returns the value of nginx's variable $cookie_name. In contrast to Cookie, it ignores the case of the
+// name, keeps quotes, accepts any character in values, and treats a comma in the value of another cookie like a
+// semicolon.
+func (r *Request) CookieLikeNginx(name string) string {
+	for i := range r.Fields {
+		if r.Fields[i].Kind != Cookie {
+			continue
+		}
+		if value, ok := nginxCookie(r.Fields[i].Value, name); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// nginxCookie works like nginx's function ngx_http_parse_multi_header_lines.
+func nginxCookie(line, name string) (value string, ok bool) {
+	for line != "" {
+		if len(line) >= len(name) && strings.EqualFold(line[:len(name)], name) {
+			if value, ok = strings.CutPrefix(strings.TrimLeft(line[len(name):], " "), "="); ok {
+				value, _, _ = strings.Cut(strings.TrimLeft(value, " "), ";")
+				return value, true
+			}
+		}
+		end := strings.IndexAny(line, ";,")
+		if end < 0 {
+			break
+		}
+		line = strings.TrimLeft(line[end+1:], " ")
 	}
 	return "", false
 }
