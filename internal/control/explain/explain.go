@@ -136,7 +136,8 @@ const ownPrefix = "k8singress_"
 // anyOfName is the name of the handler that accepts a request if one of its filters accepts the request.
 const anyOfName = "k8singress_any_of"
 
-// programName is the key of the settings of a handler that contains a program of a snippet.
+// programName is the key of the settings of a handler that contains a program of a snippet. With ownPrefix, it is the
+// name of the handler that only runs a program.
 const programName = "program"
 
 // writeHandler writes the readable name of a handler and its settings. The settings are nginx directives if the handler
@@ -150,7 +151,7 @@ func writeHandler(b *strings.Builder, depth int, handler json.RawMessage) {
 		return
 	}
 	delete(fields, "handler")
-	readable := strings.ReplaceAll(strings.TrimPrefix(name, ownPrefix), "_", " ")
+	readable := readableName(name, fields)
 	settings := document.Encode(fields)
 	var anyOf document.AnyOf
 	if name == anyOfName && json.Unmarshal(settings, &anyOf) == nil {
@@ -175,6 +176,17 @@ func writeHandler(b *strings.Builder, depth int, handler json.RawMessage) {
 	}
 	step(b, depth, readable, settings)
 	b.WriteString(program.String())
+}
+
+// readableName returns the name of a handler as the order of filters in docs/annotations.md has it.
+func readableName(name string, fields map[string]json.RawMessage) string {
+	switch {
+	case name != ownPrefix+programName:
+		return strings.ReplaceAll(strings.TrimPrefix(name, ownPrefix), "_", " ")
+	case fields["server"] != nil:
+		return "server snippets"
+	}
+	return "snippets"
 }
 
 // step writes the line that describes one handler, with the handler's settings if there are any.

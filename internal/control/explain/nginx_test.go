@@ -2,6 +2,7 @@ package explain_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -99,6 +100,7 @@ func TestDirectives(t *testing.T) {
 `},
 		"internal":  {"internal", ir.Internal{}, "      internal;\n"},
 		"try files": {"try_files", ir.TryFiles{Target: "@a"}, "      try_files $uri @a;\n"},
+		"a server":  {"program", ir.Program{Steps: []ir.Step{{Break: true}}, Server: true}, "      break;\n"},
 		"no files":  {"try_files", ir.TryFiles{Status: 404}, "      try_files $uri =404;\n"},
 		"access rules": {"access_rules", ir.AccessRules{Rules: []ir.AccessRule{
 			{Allow: true, Network: "10.0.0.0/8"}, {Network: ir.AllClients},
@@ -117,9 +119,11 @@ func TestDirectives(t *testing.T) {
 				Routes: []*document.Route{{Type: "prefix", Path: "/", Origin: "Ingress/a/web",
 					Destination: document.Destination{Chain: chain(handlerOf(t, c.handler, c.of))}}},
 			}}})
-			readable := map[string]string{"access_rules": "access rules", "try_files": "try files"}[c.handler]
-			if readable == "" {
-				readable = c.handler
+			readable := strings.ReplaceAll(c.handler, "_", " ")
+			if p, ok := c.of.(ir.Program); ok && p.Server {
+				readable = "server snippets"
+			} else if ok {
+				readable = "snippets"
 			}
 			want := "a.example\n  prefix /  (Ingress/a/web)\n    " + readable + "\n" + c.want
 			if diff := cmp.Diff(want, got); diff != "" {
