@@ -227,6 +227,7 @@ const (
 	Ciphers                = "nginx.ingress.kubernetes.io/ssl-ciphers"
 	AppRoot                = "nginx.ingress.kubernetes.io/app-root"
 	ServerSnippet          = "nginx.ingress.kubernetes.io/server-snippet"
+	ConfigurationSnippet   = "nginx.ingress.kubernetes.io/configuration-snippet"
 	ServerAlias            = "nginx.ingress.kubernetes.io/server-alias"
 	FromToWWW              = "nginx.ingress.kubernetes.io/from-to-www-redirect"
 	StreamTLSSecret        = "k8singress.io/stream-tls-secret"

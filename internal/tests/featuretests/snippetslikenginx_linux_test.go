@@ -69,6 +69,8 @@ func (e *snippetEndpoints) startNginx(t *testing.T) (address string) {
 	address = fixture.Address(t)
 	text := fmt.Sprintf(snippetServer, address, f.name, location, strings.Join(ofLocation, "\n"), f.HTTP,
 		strings.Join(ofServer, "\n"))
+	// A location may name the Service of the second Ingress.
+	text = strings.ReplaceAll(text, "http://"+f.name+"-other", "http://second")
 	var modules []string
 	if strings.Contains(text, "more_") {
 		modules = append(modules, daemons.HeadersMore(t))

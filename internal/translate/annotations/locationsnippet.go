@@ -167,6 +167,15 @@ func (s *Settings) locationFilters(string) (all []ir.Filter) {
 	return all
 }
 
+// passedOn returns the filter that passes all requests on because of try_files in a snippet, or nil.
+func (s *Settings) passedOn(string) []ir.Filter {
+	read := s.Asked.Snippets.Location.Read
+	if read == nil || read.TryFiles == nil {
+		return nil
+	}
+	return []ir.Filter{*read.TryFiles}
+}
+
 // snippetRules returns the rules of allow and deny in snippets for locations, or nil if there are none. The lists of
 // the annotations come first in nginx, and a list of allowed addresses decides about every address.
 func (s *Settings) snippetRules() []ir.AccessRule {

@@ -175,10 +175,12 @@ func (s *Settings) locationOf(l *snippets.ServerLocation) ServerLocation {
 	case l.Closed, slices.ContainsFunc(invalid, unreadable):
 		location.Filters = []ir.Filter{ir.Unavailable}
 		location.Early = 0
-	case l.Internal:
-		location.Filters = append(early, ir.NotFound)
 	default:
-		location.Filters = slices.Concat(early, content.Filters(l.Match.Path))
+		var first []ir.Filter
+		if l.Internal {
+			first = []ir.Filter{ir.Internal{Everywhere: l.Shared}}
+		}
+		location.Filters = slices.Concat(early, first, content.Filters(l.Match.Path))
 		if l.Service == nil {
 			location.Filters = append(location.Filters, ir.NotFound)
 		}

@@ -181,6 +181,8 @@ var phases = []phase{
 		Doc: "checks `denylist-source-range`, `allowlist-source-range`, `auth-type` and `auth-url`; with `satisfy: " +
 			"any`, a client has to pass only one of these checks",
 	},
+	{Name: "try_files", Doc: "passes all requests on because of `try_files` in a snippet",
+		filters: (*Settings).passedOn},
 	{Name: "bandwidth", Doc: "applies `limit-rate` and `limit-rate-after` to responses from this step on",
 		filters: (*Settings).bandwidth},
 	{Name: "chains", Doc: "runs the chains in `k8singress.io/chains`, in the order of the annotation",

@@ -115,6 +115,7 @@ func (s *HostContext) merge(host string, results, fallbacks []*Contribution, own
 		m.sort()
 		m.appRoot()
 		m.locations()
+		m.namedLocations()
 		m.names()
 	} else {
 		m.Host = nil

@@ -40,12 +40,12 @@ var conversions = func() map[string]conversion {
 	}
 	for prefix, names := range map[string]string{
 		"proxy": "connect_timeout read_timeout send_timeout next_upstream_timeout next_upstream next_upstream_tries " +
-			"intercept_errors buffering request_buffering ssl_name ssl_server_name ssl_verify ssl_verify_depth " +
+			"buffering request_buffering ssl_name ssl_server_name ssl_verify ssl_verify_depth " +
 			"ssl_protocols ssl_ciphers",
 		"grpc": "connect_timeout read_timeout send_timeout next_upstream_timeout next_upstream next_upstream_tries " +
-			"intercept_errors ssl_name ssl_server_name ssl_verify ssl_verify_depth ssl_protocols ssl_ciphers",
+			"ssl_name ssl_server_name ssl_verify ssl_verify_depth ssl_protocols ssl_ciphers",
 		"fastcgi": "connect_timeout read_timeout send_timeout next_upstream_timeout next_upstream " +
-			"next_upstream_tries intercept_errors buffering request_buffering",
+			"next_upstream_tries buffering request_buffering",
 	} {
 		for name := range strings.FieldsSeq(names) {
 			all[prefix+"_"+name] = ofEndpoints[name]
@@ -63,7 +63,6 @@ var ofEndpoints = map[string]conversion{
 	"next_upstream_timeout": {annotation: "proxy-next-upstream-timeout", values: seconds(0)},
 	"next_upstream":         {annotation: "proxy-next-upstream", values: list},
 	"next_upstream_tries":   {annotation: "proxy-next-upstream-tries", values: unchanged},
-	"intercept_errors":      {annotation: "disable-proxy-intercept-errors", values: inverted},
 	"buffering":             {annotation: "proxy-buffering", values: lowerCase},
 	"request_buffering":     {annotation: "proxy-request-buffering", values: lowerCase},
 	"ssl_name":              {annotation: "proxy-ssl-name", values: serverName},

@@ -57,7 +57,14 @@ var interpreters = map[string]interpreter{
 	"sub_filter_last_modified": {read: (*reader).subFilterLastModified, once: true},
 	"default_type":             {read: (*reader).defaultType, once: true},
 
+	"error_page":               {read: (*reader).errorPage},
+	"recursive_error_pages":    {read: (*reader).recursiveErrorPages, once: true},
+	"proxy_intercept_errors":   {read: (*reader).interceptErrors, once: true},
+	"grpc_intercept_errors":    {read: (*reader).interceptErrors, once: true},
+	"fastcgi_intercept_errors": {read: (*reader).interceptErrors, once: true},
+
 	"internal":   {read: (*reader).internal},
+	"try_files":  {read: (*reader).tryFiles, once: true},
 	"proxy_pass": {read: (*reader).proxyPass, once: true},
 
 	"access_log": {read: (*reader).accessLog},

@@ -14,7 +14,7 @@ import (
 func meaning(t *testing.T, r *snippets.Result) string {
 	t.Helper()
 	var parts []string
-	for _, part := range []any{r.Program, r.Substitution} {
+	for _, part := range []any{r.Program, r.Substitution, r.TryFiles} {
 		raw, err := json.Marshal(part)
 		if err != nil {
 			t.Fatal(err)
@@ -181,8 +181,6 @@ func TestOtherEffects(t *testing.T) {
 		"proxy_buffering OFF;":                "proxy-buffering: off",
 		"proxy_request_buffering off;":        "proxy-request-buffering: off",
 		"proxy_http_version 1.1;":             "proxy-http-version: 1.1",
-		"proxy_intercept_errors off;":         "disable-proxy-intercept-errors: true",
-		"proxy_intercept_errors on;":          "disable-proxy-intercept-errors: false",
 		"absolute_redirect off;":              "relative-redirects: true",
 		"limit_rate 1m; limit_rate_after 1k;": "limit-rate: 1024\nlimit-rate-after: 1",
 		"limit_rate 100;":                     "limit-rate: 1",
@@ -226,7 +224,6 @@ func TestFindings(t *testing.T) {
 		"limit_req_status 429;":                   "no effect: limits",
 		// These directives are left out.
 		"proxy_cache one;":                         "left out: k8singress.io/chains",
-		"error_page 404 /x;":                       "left out: custom-http-errors",
 		"root /var/www;":                           "left out: Service",
 		"auth_basic off;":                          "left out: auth-type",
 		"add_header Content-Length 1;":             "left out: Content-Length",
@@ -254,7 +251,6 @@ func TestFindings(t *testing.T) {
 		"auth_basic \"Staff\";":                  "guard: auth-secret",
 		"auth_request /auth;":                    "guard: auth-url",
 		"proxy_pass http://other;":               "guard: who responds",
-		"try_files $uri =404;":                   "guard: who responds",
 		"internal;":                              "guard: may reject",
 		"secure_link $a;":                        "guard: may reject",
 		"modsecurity on;":                        "guard: may reject",

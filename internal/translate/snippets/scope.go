@@ -25,7 +25,8 @@ type scope struct {
 // isEmpty reports whether the level has no directives of its own besides steps.
 func (s *scope) isEmpty() bool {
 	o := &s.own
-	return s.logged == nil && o.Expires == nil && o.DefaultType == "" && o.AddHeaders == nil &&
+	return s.logged == nil && o.Errors.Pages == nil && o.Errors.Intercept == nil && o.Errors.Recursive == nil &&
+		o.Expires == nil && o.DefaultType == "" && o.AddHeaders == nil &&
 		len(o.InputHeaders)+len(o.EndpointHeaders)+len(s.grpc)+len(o.Hide)+len(o.Pass)+len(o.MoreHeaders)+
 			len(o.AuthVariables) == 0
 }
@@ -57,6 +58,9 @@ func (s *scope) within(outer *scope) *ir.Directives {
 	if s.own.Expires != nil {
 		d.Expires = s.own.Expires
 	}
+	if s.own.Errors.Pages != nil {
+		d.Errors.Pages = s.own.Errors.Pages
+	}
 	if s.logged != nil {
 		d.Unlogged = !*s.logged
 	}
@@ -75,6 +79,9 @@ func (r *reader) inherit(outer *reader) {
 	inherit(&own.Hide, from.Hide)
 	inherit(&own.Pass, from.Pass)
 	inherit(&own.AuthVariables, from.AuthVariables)
+	inherit(&own.Errors.Pages, from.Errors.Pages)
+	own.Errors.Intercept = cmp.Or(own.Errors.Intercept, from.Errors.Intercept)
+	own.Errors.Recursive = cmp.Or(own.Errors.Recursive, from.Errors.Recursive)
 	if own.Expires == nil {
 		own.Expires = from.Expires
 	}

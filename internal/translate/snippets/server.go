@@ -18,12 +18,12 @@ type ServerResult struct {
 	Locations []ServerLocation
 }
 
-// ServerLocation is a location in the configuration of a server. Names with @ are not contained.
+// ServerLocation is a location in the configuration of a server.
 type ServerLocation struct {
 	Place
 	Match ir.PathMatch
 	// Closed is true if requests must get 503, because of a directive that is not supported. Internal is true if
-	// requests must get 404.
+	// requests of clients must get 404, and only requests that other locations pass on are served.
 	Closed, Internal bool
 	// Content is what applies to requests for the location, including what it inherits. It has no findings.
 	Content *Result
@@ -103,7 +103,10 @@ func pathOf(args []string) (ir.PathMatch, error) {
 			return ir.PathMatch{Type: m.of, Path: path[len(m.word):]}, nil
 		}
 	}
-	if len(args) == 2 {
+	switch {
+	case len(args) == 1 && ir.IsNamedLocation(path):
+		return ir.PathMatch{Type: ir.LocationNamed, Path: path}, nil
+	case len(args) == 2:
 		return ir.PathMatch{}, fmt.Errorf("%s is not one of =, ~, ~* and ^~", nginx.Quote(word))
 	}
 	return ir.PathMatch{Type: ir.LocationPrefix, Path: path}, nil
@@ -113,9 +116,6 @@ func pathOf(args []string) (ir.PathMatch, error) {
 func (r *reader) readLocation(d *Directive) error {
 	if r.server == nil {
 		return &problem{Guard, "changes who responds: write it in the annotation server-snippet"}
-	}
-	if strings.HasPrefix(d.Args[0], "@") {
-		return leftOut("nothing leads to it, because error_page is not supported")
 	}
 	match, err := pathOf(d.Args)
 	if err == nil {
@@ -139,6 +139,11 @@ func isRegex(t ir.MatchType) bool { return t == ir.LocationRegex || t == ir.Loca
 
 func (r *reader) checkPath(match *ir.PathMatch) error {
 	switch {
+	case match.Type == ir.LocationNamed && r.location != nil,
+		r.location != nil && r.location.Match.Type == ir.LocationNamed:
+		return errors.New("nginx allows a location with a name only outside of other locations, and no locations in it")
+	case match.Type == ir.LocationNamed:
+		return checkLocationName(match.Path)
 	case r.location != nil && (isRegex(r.location.Match.Type) || isRegex(match.Type)):
 		return &problem{Guard, "changes who responds: write it outside of the other location, because one of them is " +
 			"a regular expression"}

@@ -77,7 +77,6 @@ func TestLocations(t *testing.T) {
 		`location ~*^/a { }`:            "~* ^/a:",
 		`location ~ ^/(?<ID>\d+) { return 200 $id; }`: `~ ^/(?<ID>\d+): {"steps":[{"return":` +
 			`{"status":200,"text":"$id","has_text":true}}]}`,
-		"location @x { return 302 /login; } error_page 401 @x;":              "",
 		"location /a { proxy_pass http://shop; }":                            "/a: to /shop:80",
 		"location /a { proxy_pass http://shop:8080; proxy_read_timeout 5; }": "/a: to /shop:8080 proxy-read-timeout: 5",
 		"location /a { proxy_pass http://shop.a.svc.cluster.local:http; }":   "/a: to a/shop:http",
@@ -96,7 +95,6 @@ func TestLocations(t *testing.T) {
 		"location /a { proxy_pass ftp://shop; }":                            "/a: closed",
 		"location /a { if ($http_x) { proxy_pass http://shop; } }": "/a: closed " +
 			`{"steps":[{"if":{"variable":"http_x"}}]}`,
-		"location /a { try_files $uri =404; }":            "/a: closed",
 		"location /a { auth_request /x; }":                "/a: closed",
 		"location /a { limit_except GET { deny all; } }":  "/a: closed",
 		`location /a { location ~ \.php$ { deny all; } }`: "/a: closed",

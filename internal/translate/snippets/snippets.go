@@ -20,6 +20,8 @@ type Result struct {
 	Program      *ir.Program
 	Substitution *ir.Substitution
 	Access       *ir.AccessRules
+	// TryFiles is nil if the text does not pass all requests on.
+	TryFiles *ir.TryFiles
 	// Values are the directives that have the effect of an annotation. No annotation occurs twice.
 	Values []Value
 	// Findings contains one element for each directive and each error, in the order of the lines.
