@@ -22,7 +22,7 @@ import (
 )
 
 // patience is the maximum time that tests wait for an expected event.
-const patience = 10 * time.Second
+const patience = fixture.Patience
 
 func patient() *limits.Limits {
 	return &limits.Limits{Head: patience, Body: patience, Send: patience, Idle: patience, HeadBytes: 32 << 10}
@@ -191,6 +191,32 @@ func dial(t testing.TB, address string) *client {
 		t.Fatal(err)
 	}
 	return &client{t, nc, bufio.NewReader(nc)}
+}
+
+// piped returns a client whose connection to a server is in memory. Unlike a socket, it works with the fake clock of
+// synctest, so a busy machine cannot make time limits end too early.
+func piped(t *testing.T, h *host) *client {
+	t.Helper()
+	near, far := net.Pipe()
+	address, served := netip.MustParseAddrPort("127.0.0.1:1"), make(chan struct{})
+	go func() {
+		defer close(served)
+		httpserver.New(far, message.NewConn(address, address, nil), h).Serve()
+	}()
+	t.Cleanup(func() {
+		_ = near.Close()
+		<-served
+	})
+	return &client{t, near, bufio.NewReader(near)}
+}
+
+// exchange sends a text, and returns all responses until the end of the connection, without Date fields.
+func (c *client) exchange(text string) string {
+	c.t.Helper()
+	if text != "" {
+		go func() { _, _ = io.WriteString(c.Conn, text) }() // The server may respond before it has read everything.
+	}
+	return undated(c.rest())
 }
 
 func (c *client) send(text string) {

@@ -5,11 +5,11 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/http/limits"
 	"github.com/k8singress/k8singress/internal/http/message"
-	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 // TestUnfinishedHeads checks that a client that does not complete its head in time gets 408 and the end of the
@@ -17,7 +17,6 @@ import (
 func TestUnfinishedHeads(t *testing.T) {
 	options := patient()
 	options.Head, options.Idle = 100*time.Millisecond, 100*time.Millisecond
-	s := serve(t, echo, func(h *host) { h.limits = options })
 	late := "HTTP/1.1 408 Request Timeout\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: " +
 		"34\r\nConnection: close\r\n\r\n" +
 		"408 Request Timeout: head-timeout\n"
@@ -30,10 +29,11 @@ func TestUnfinishedHeads(t *testing.T) {
 		"silence after a request": {get("/"), ok("GET /")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if got := exchange(t, s.address, c.text); got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				if got := piped(t, &host{handle: echo, limits: options}).exchange(c.text); got != c.want {
+					t.Errorf("got %q, want %q", got, c.want)
+				}
+			})
 		})
 	}
 }
@@ -42,20 +42,22 @@ func TestUnfinishedHeads(t *testing.T) {
 func TestUnfinishedHeadByBytes(t *testing.T) {
 	options := patient()
 	options.Head = 200 * time.Millisecond
-	s := serve(t, echo, func(h *host) { h.limits = options })
-	c := dial(t, s.address)
-	c.send("GET / HTTP/1.1\r\nHost: ")
-	go trickle(c)
-	if got := c.rest(); !strings.HasPrefix(got, "HTTP/1.1 408 ") {
-		t.Errorf("got %q", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c := piped(t, &host{handle: echo, limits: options})
+		begin := time.Now()
+		c.send("GET / HTTP/1.1\r\nHost: ")
+		go trickle(c)
+		if got := c.rest(); !strings.HasPrefix(got, "HTTP/1.1 408 ") || time.Since(begin) != options.Head {
+			t.Errorf("got %q after %v", got, time.Since(begin))
+		}
+	})
 }
 
 // TestWholeTimeouts checks the time limits for a whole request and a whole response. Bytes that arrive or leave in time
 // do not extend them.
 func TestWholeTimeouts(t *testing.T) {
 	const limit = 300 * time.Millisecond
-	failed := make(chan error, 1)
+	var failed error
 	for name, c := range map[string]struct {
 		options limits.Limits
 		text    string
@@ -66,50 +68,49 @@ func TestWholeTimeouts(t *testing.T) {
 		"body": {limits.Limits{Read: limit, Body: patience},
 			crlf("POST / HTTP/1.1", "Host: a", "Content-Length: 100000"),
 			func(w message.Writer, r *message.Request) {
-				_, err := io.Copy(io.Discard, r.Body)
-				failed <- err
+				_, failed = io.Copy(io.Discard, r.Body)
 				answer(w, 408, "")
 			}, true},
 		"response": {limits.Limits{Write: limit, Send: patience}, get("/"),
 			func(w message.Writer, _ *message.Request) {
 				_ = w.Head(&message.Response{Status: 200, Length: -1})
-				for {
+				for failed = nil; failed == nil; _, failed = w.Write(make([]byte, 64<<10)) {
 					<-time.After(time.Millisecond)
-					if _, err := w.Write(make([]byte, 64<<10)); err != nil {
-						failed <- err
-						return
-					}
 				}
 			}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := serve(t, c.handle, func(h *host) { h.limits = &c.options })
-			client := dial(t, s.address)
-			began := time.Now()
-			client.send(c.text)
-			if c.sends {
-				go trickle(client)
-			}
-			_, _ = io.Copy(io.Discard, client.reader)
-			if took := time.Since(began); took < limit {
-				t.Errorf("the connection ends after %v, before the limit", took)
-			}
-			var timeout net.Error
-			if c.handle == nil {
-				return
-			}
-			if err := fixture.Receive(t, "the end of the handler", failed); !asTimeout(err, &timeout) {
-				t.Error(err)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				client := piped(t, &host{handle: c.handle, limits: &c.options})
+				began := time.Now()
+				client.send(c.text)
+				if c.sends {
+					go trickle(client)
+				}
+				_, _ = io.Copy(io.Discard, client.reader)
+				if took := time.Since(began); took != limit {
+					t.Errorf("the connection ends after %v, want %v", took, limit)
+				}
+				synctest.Wait()
+				var timeout net.Error
+				if c.handle != nil && !asTimeout(failed, &timeout) {
+					t.Error(failed)
+				}
+			})
 		})
 	}
 }
 
-// trickle sends a byte every 20 ms until the connection ends.
+// trickle sends a byte every 20 ms until the connection or the test ends.
 func trickle(c *client) {
 	ticks := time.NewTicker(20 * time.Millisecond)
 	defer ticks.Stop()
-	for range ticks.C {
+	for {
+		select {
+		case <-c.t.Context().Done():
+			return
+		case <-ticks.C:
+		}
 		if _, err := io.WriteString(c.Conn, "a"); err != nil {
 			return
 		}

@@ -2,9 +2,9 @@ package httpserver_test
 
 import (
 	"io"
-	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/http/message"
@@ -15,27 +15,21 @@ import (
 // whole body, on connections with TLS and other wrappers.
 func TestSlowReaderOfAWrappedConnection(t *testing.T) {
 	const parts, size = 12, 64 << 10
-	failed := make(chan error, 1)
 	options := patient()
 	options.Send = 100 * time.Millisecond
-	s := serve(t, func(w message.Writer, _ *message.Request) {
+	var failed error
+	slow := &host{limits: options, handle: func(w message.Writer, _ *message.Request) {
 		_ = w.Head(&message.Response{Status: 200, Length: parts * size})
-		for range parts {
-			<-time.After(50 * time.Millisecond)
-			if _, err := w.Write(make([]byte, size)); err != nil {
-				failed <- err
-				return
-			}
+		for i := 0; i < parts && failed == nil; i++ {
+			<-time.After(options.Send / 2)
+			_, failed = w.Write(make([]byte, size))
 		}
-		failed <- nil
-	}, func(h *host) { h.limits = options })
-	address := accept(t, func(nc net.Conn) { s.Serve(&wrapped{nc}, connOf(nc)) })
-	c := dial(t, address)
-	c.send(last("/"))
-	go func() { _, _ = io.Copy(io.Discard, c.reader) }()
-	if err := fixture.Receive(t, "the end of the body", failed); err != nil {
-		t.Error(err)
-	}
+	}}
+	synctest.Test(t, func(t *testing.T) {
+		if got := piped(t, slow).exchange(last("/")); len(got) < parts*size || failed != nil {
+			t.Errorf("the client gets %d bytes of %d, %v", len(got), parts*size, failed)
+		}
+	})
 }
 
 // TestWatchOutlastsReadDeadline checks that the end of a client is noticed long after the last read of the connection.

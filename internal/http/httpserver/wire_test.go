@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/http/http1"
@@ -319,47 +320,38 @@ func TestContinue(t *testing.T) {
 }
 
 func TestTimeLimits(t *testing.T) {
+	const limit = 100 * time.Millisecond
 	options := patient()
-	options.Head, options.Body, options.Idle = 100*time.Millisecond, 100*time.Millisecond,
-		100*time.Millisecond
-	bodyErr := make(chan error, 1)
-	s := serve(t, func(w message.Writer, r *message.Request) {
+	options.Head, options.Body, options.Idle = limit, limit, limit
+	var bodyErr error
+	handle := func(w message.Writer, r *message.Request) {
 		if r.Body != nil {
-			_, err := io.ReadAll(r.Body)
-			bodyErr <- err
+			_, bodyErr = io.ReadAll(r.Body)
 			answer(w, 408, "")
 			return
 		}
 		echo(w, r)
-	}, func(h *host) { h.limits = options })
-	t.Run("silent", func(t *testing.T) { dial(t, s.address).ended() })
-	t.Run("idle", func(t *testing.T) {
-		c := dial(t, s.address)
-		c.send(get("/"))
-		if got := undated(c.rest()); got != ok("GET /") {
-			t.Error(got)
-		}
-	})
-	t.Run("slow head", func(t *testing.T) {
-		c := dial(t, s.address)
-		ticks := time.NewTicker(time.Millisecond)
-		defer ticks.Stop()
-		c.send("GET / HTTP/1.1\r\nHost: a\r\nA: ")
-		fixture.Holds(t, "a slow head has a limit", func() bool {
-			<-ticks.C
-			_, err := c.Write([]byte("b"))
-			return err != nil
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"silent": {"", ""},
+		"idle":   {get("/"), ok("GET /")},
+		"body": {crlf("POST / HTTP/1.1", "Host: a", "Content-Length: 5") + "hell",
+			crlf("HTTP/1.1 408 Request Timeout", "Content-Length: 0", closes)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := piped(t, &host{handle: handle, limits: options})
+				begin := time.Now()
+				got := client.exchange(c.text)
+				// The server adds up to a quarter to a limit, because it moves a deadline only then.
+				if took := time.Since(begin); got != c.want || took < limit || took > limit*3/2 {
+					t.Errorf("got %q after %v", got, took)
+				}
+			})
 		})
-	})
-	t.Run("body", func(t *testing.T) {
-		c := dial(t, s.address)
-		c.send(crlf("POST / HTTP/1.1", "Host: a", "Content-Length: 5") + "hell")
-		if got := undated(c.rest()); got != crlf("HTTP/1.1 408 Request Timeout", "Content-Length: 0", closes) {
-			t.Error(got)
-		}
-		var timeout net.Error
-		if err := <-bodyErr; !asTimeout(err, &timeout) {
-			t.Error(err)
-		}
-	})
+	}
+	var timeout net.Error
+	if !asTimeout(bodyErr, &timeout) {
+		t.Error(bodyErr)
+	}
 }
