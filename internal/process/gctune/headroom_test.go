@@ -1,16 +1,14 @@
 package gctune_test
 
 import (
+	"fmt"
 	"runtime"
 	"runtime/metrics"
 	"testing"
-	"time"
 
 	"github.com/k8singress/k8singress/internal/process/gctune"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
-
-// patience is how long a test waits for an expected change.
-const patience = 20 * time.Second
 
 // percent returns the current percentage.
 func percent() uint64 {
@@ -22,11 +20,13 @@ func percent() uint64 {
 // becomes runs collections until the percentage has the expected value.
 func becomes(t *testing.T, what string, right func(uint64) bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !right(percent()); runtime.GC() {
-		if time.Now().After(end) {
-			t.Fatalf("%s: %d percent", what, percent())
+	fixture.Eventually(t, what, func() error {
+		if p := percent(); !right(p) {
+			runtime.GC()
+			return fmt.Errorf("%d percent", p)
 		}
-	}
+		return nil
+	})
 }
 
 // TestKeep checks that a small heap gets headroom, that a large one uses Go's default, and that the percentage follows

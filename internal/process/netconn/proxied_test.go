@@ -73,7 +73,6 @@ func TestProxied(t *testing.T) {
 
 // TestProxiedWithoutHeader checks that nothing is read from or written to a connection without a valid header.
 func TestProxiedWithoutHeader(t *testing.T) {
-	const wait = 50 * time.Millisecond
 	for name, c := range map[string]struct {
 		text   string
 		closes bool
@@ -97,6 +96,10 @@ func TestProxiedWithoutHeader(t *testing.T) {
 				if err := client.CloseWrite(); err != nil {
 					t.Fatal(err)
 				}
+			}
+			wait := fixture.Patience
+			if errors.Is(c.want, os.ErrDeadlineExceeded) {
+				wait = 50 * time.Millisecond
 			}
 			conn := netconn.NewProxied(accepted, wait)
 			if _, err := conn.Write([]byte("answer")); !errors.Is(err, c.want) {
