@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,12 +28,12 @@ type trusting struct {
 	pem   []byte
 }
 
-func authority(t testing.TB, lifetime time.Duration) *trusting {
+func authority(t testing.TB) *trusting {
 	t.Helper()
 	ca := fixture.Authority(t, nil, "ca")
 	client := fixture.Identify(t, ca, &x509.Certificate{
 		Subject: pkix.Name{CommonName: "alice"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(lifetime),
+		NotAfter: time.Now().Add(time.Hour),
 	})
 	s := trust.NewStore()
 	s.Update(
@@ -56,7 +57,7 @@ func (tr *trusting) policy(d ir.ClientAuth) *mtls.Policy {
 
 // TestTruth checks that an invalid keyword, expression or Secret lets no client in.
 func TestTruth(t *testing.T) {
-	tr := authority(t, time.Hour)
+	tr := authority(t)
 	for _, test := range []struct {
 		name         string
 		d            ir.ClientAuth
@@ -102,7 +103,7 @@ func TestTruth(t *testing.T) {
 // TestRemembers checks that a certificate is verified again when the Secret has changed, and when the certificate has
 // expired.
 func TestRemembers(t *testing.T) {
-	tr := authority(t, time.Hour)
+	tr := authority(t)
 	p := tr.policy(ir.ClientAuth{Verify: "on"})
 	first, _ := p.Check(tr.state)
 	if again, _ := p.Check(tr.state); again != first {
@@ -111,7 +112,7 @@ func TestRemembers(t *testing.T) {
 	if allocs := testing.AllocsPerRun(100, func() { p.Check(tr.state) }); allocs > 0 {
 		t.Errorf("a client that is known costs %v allocations", allocs)
 	}
-	other := authority(t, time.Hour)
+	other := authority(t)
 	tr.setSecret(map[string][]byte{"ca.crt": other.pem})
 	if _, refusal := p.Check(tr.state); refusal == nil {
 		t.Error("the authority is another one, and its client is still let in")
@@ -129,7 +130,7 @@ func TestRemembers(t *testing.T) {
 // TestForged checks that a client with a forged certificate is not treated as a client with an unknown issuer, if the
 // name of its issuer is in the Secret.
 func TestForged(t *testing.T) {
-	tr, other := authority(t, time.Hour), authority(t, time.Hour)
+	tr, other := authority(t), authority(t)
 	if client, refusal := tr.policy(ir.ClientAuth{Verify: "optional_no_ca"}).Check(other.state); refusal == nil ||
 		refusal.Status != 400 {
 		t.Errorf("a client of a false %s is let in: %s", client.Issuer, client.Verify)
@@ -137,28 +138,23 @@ func TestForged(t *testing.T) {
 }
 
 func TestExpiresWhileItIsRemembered(t *testing.T) {
-	tr := authority(t, 2*time.Second)
-	p := tr.policy(ir.ClientAuth{Verify: "on"})
-	if _, refusal := p.Check(tr.state); refusal != nil {
-		t.Fatal("it is not let in")
-	}
-	deadline := time.After(fixture.Patience)
-	for tick := time.Tick(20 * time.Millisecond); ; {
-		select {
-		case <-tick:
-			if _, refusal := p.Check(tr.state); refusal != nil {
-				return
-			}
-		case <-deadline:
-			t.Fatal("a certificate that has expired is let in, because it was before")
+	synctest.Test(t, func(t *testing.T) {
+		tr := authority(t)
+		p := tr.policy(ir.ClientAuth{Verify: "on"})
+		if _, refusal := p.Check(tr.state); refusal != nil {
+			t.Fatal("it is not let in")
 		}
-	}
+		<-time.After(time.Hour + time.Second)
+		if _, refusal := p.Check(tr.state); refusal == nil {
+			t.Error("a certificate that has expired is let in, because it was before")
+		}
+	})
 }
 
 // TestCertificateHeaders checks that the fields about the client certificate cannot be forged by the client, in any
 // spelling.
 func TestCertificateHeaders(t *testing.T) {
-	tr := authority(t, time.Hour)
+	tr := authority(t)
 	for _, test := range []struct {
 		name  string
 		state *tls.ConnectionState
@@ -187,7 +183,7 @@ func TestCertificateHeaders(t *testing.T) {
 }
 
 func TestRefusal(t *testing.T) {
-	tr := authority(t, time.Hour)
+	tr := authority(t)
 	_, refusal := tr.policy(ir.ClientAuth{Verify: "on"}).Check(nil)
 	if fields := refusal.Fields(); refusal.Status != http.StatusBadRequest || !refusal.CloseConn ||
 		fields.Get(message.ContentType) != "text/html" ||
@@ -197,7 +193,7 @@ func TestRefusal(t *testing.T) {
 }
 
 func BenchmarkCheckKnown(b *testing.B) {
-	tr := authority(b, time.Hour)
+	tr := authority(b)
 	p := tr.policy(ir.ClientAuth{Verify: "on"})
 	for b.Loop() {
 		p.Check(tr.state)

@@ -6,13 +6,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/kinds"
 	"github.com/k8singress/k8singress/internal/model/snapshot"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 func secretRef(namespace, name string) ir.Ref {
@@ -113,12 +113,9 @@ func TestReferencedSecretsWhileTheServerIsAway(t *testing.T) {
 	defer release()
 	refs := slices.Values([]ir.Ref{secretRef("a", "one")})
 	c.Follow(refs)
-	deadline := time.Now().Add(5 * time.Second)
-	for len(s.seen(func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/secrets") })) == 0 {
-		if time.Now().After(deadline) {
-			t.Fatal("the Secret is not asked for")
-		}
-	}
+	fixture.Holds(t, "the Secret is asked for", func() bool {
+		return len(s.seen(func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/secrets") })) > 0
+	})
 	s.http.CloseClientConnections()
 	if c.Follow(refs) {
 		t.Error("a Secret counts as read although nobody has answered")

@@ -161,8 +161,9 @@ func TestOldLeases(t *testing.T) {
 	if len(old) != 1 || old[0].Annotations[lockAnnotation] != "released" {
 		t.Fatalf("old are %v", old)
 	}
-	if err := other.sweeper.Delete(t.Context(), old[0].Name, exactly(old[0])); err != nil || w.leases(t) != 1 {
-		t.Errorf("error %v, %d Leases", err, w.leases(t))
+	if err := other.sweeper.Delete(t.Context(), old[0].Name, exactly(old[0])); err != nil ||
+		len(w.leases(t)) != 1 {
+		t.Errorf("error %v, %d Leases", err, len(w.leases(t)))
 	}
 	if err := p.Unlock(t.Context(), "held"); err != nil {
 		t.Error(err)

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/nginx"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 	"github.com/k8singress/k8singress/internal/upstream/balancer"
 )
 
@@ -91,14 +91,10 @@ func TestForgottenBackend(t *testing.T) {
 	table.Delete("deleted")
 	table.Set("kept", list(1))
 	held := table.Backend("held")
-	deadline := time.Now().Add(20 * time.Second)
-	for size(table) > 2 && time.Now().Before(deadline) {
+	fixture.Holds(t, "the table knows only the backend that is set and the one that is held", func() bool {
 		runtime.GC()
-		runtime.Gosched()
-	}
-	if n := size(table); n != 2 {
-		t.Fatalf("the table knows %d backends, want the one that is set and the one that is held", n)
-	}
+		return size(table) == 2
+	})
 	if table.Backend("held") != held || len(table.Backend("kept").Endpoints()) != 1 {
 		t.Fatal("a backend in use was forgotten")
 	}
