@@ -20,10 +20,11 @@ func TestErrorPages(t *testing.T) {
 		"error_page 404 =200 /x?a=$URI;":      pages(`{"statuses":[404],"target":"/x?a=$uri","status":200}`),
 		"error_page 300 599 https://$host/;":  pages(`{"statuses":[300,599],"target":"https://$host/"}`),
 		"error_page 404 /x; if ($http_a) { error_page 404 /y; }": `{"steps":[{"if":{"variable":"http_a",` +
-			`"errors":{"pages":[{"statuses":[404],"target":"/y"}]}}}],"errors":{"pages":[` + notFound + `]}}`,
+			`"directives":{"errors":{"pages":[{"statuses":[404],"target":"/y"}]}}}}],` +
+			`"errors":{"pages":[` + notFound + `]}}`,
 		"error_page 404 /x; if ($http_a) { add_header A b; }": `{"steps":[{"if":{"variable":"http_a",` +
-			`"add_headers":[{"name":"A","value":"b"}],"errors":{"pages":[` + notFound + `]}}}],"errors":{"pages":[` +
-			notFound + `]}}`,
+			`"directives":{"add_headers":[{"name":"A","value":"b"}],"errors":{"pages":[` + notFound + `]}}}}],` +
+			`"errors":{"pages":[` + notFound + `]}}`,
 		"recursive_error_pages on; proxy_intercept_errors On;": `{"errors":{"intercept":true,"recursive":true}}`,
 		"grpc_intercept_errors off;": `{"errors":{"intercept":false}}` + "\n" +
 			"disable-proxy-intercept-errors: true",
