@@ -169,7 +169,7 @@ func parse(flags, text string) (int, error) {
 	}
 	tree, err := syntax.Parse(flags+text, syntax.Perl)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not an RE2 regular expression: %w", text, err)
+		return 0, fmt.Errorf("%q is not an RE2 regular expression: %w%s", text, err, advice(err))
 	}
 	size := sizeOf(tree)
 	if size > MaxSize {

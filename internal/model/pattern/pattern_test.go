@@ -201,6 +201,26 @@ func TestSearchGroupsIsBounded(t *testing.T) {
 	}
 }
 
+// TestAdvice checks that the error for an expression that PCRE accepts and RE2 refuses says what to write instead.
+func TestAdvice(t *testing.T) {
+	for text, want := range map[string]string{
+		"^/(?!a)": "look ahead", "(?=a)": "look ahead", "(?<=a)b": "look ahead", "(?<!a)b": "look ahead",
+		`(a)\1`: "earlier group", `(?<n>a)\k<n>`: "earlier group", `(a)\g1`: "earlier group",
+		"a++b": "remove the last +", "[a]*+b": "remove the last +", "a?+b": "remove the last +",
+		"a{2}+b": "remove the last +", "(?>a)": "write (?:", "(?'n'a)": "(?<name>", "(?#a)b": "comments",
+		"(?(1)a|b)": "alternatives", "(a(?R)?b)": "alternatives", "(?|a|b)": "alternatives", "(?x) a": "flag x",
+		`\h`: "[ \\t]", `a\Z`: `write \z`, `a\Kb`: "use a group", `\R`: `\r?\n`,
+	} {
+		if _, err := Size(text); err == nil || !strings.HasSuffix(err.Error(), ")") ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if _, err := Size("("); err == nil || strings.HasSuffix(err.Error(), ")") {
+		t.Errorf("a missing parenthesis: %v", err)
+	}
+}
+
 func TestGroupNames(t *testing.T) {
 	p, err := Compile(`(a)(?<Name>b)(?P<other>c)?\(?<X>[(?<Y>]`)
 	if err != nil {
