@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/tls"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -140,6 +141,10 @@ func CheckSettable(name string) error {
 	}
 	return nil
 }
+
+// VariableNames returns the sorted names of all nginx variables, except variables with a prefix
+// such as http_.
+func VariableNames() []string { return slices.Sorted(maps.Keys(values)) }
 
 // VariableOf returns the function that computes a variable's value, or nil if the variable is unknown.
 func VariableOf(name string) func(*Exchange) string {

@@ -29,7 +29,7 @@ func TestSnippets(t *testing.T) {
 		"broken":  {[]string{"configuration-snippet", "deny all"}, 503, []string{"UnsupportedValue"}},
 		"headers": {[]string{"configuration-snippet", "add_header X-A b; proxy_read_timeout 60s;"}, 200, nil},
 		"leftout": {[]string{"configuration-snippet", "proxy_cache zone;\nserver_tokens off;"}, 200,
-			[]string{"InvalidAnnotation", "InvalidAnnotation"}},
+			[]string{"UnsupportedValue", "UnsupportedValue"}},
 		"detects": {[]string{"enable-modsecurity", "true"}, 200, []string{"InvalidAnnotation"}},
 		"crs":     {[]string{"enable-owasp-core-rules", "true"}, 200, []string{"InvalidAnnotation"}},
 		"stream":  {[]string{"stream-snippet", "server { listen 1; }"}, 200, []string{"InvalidAnnotation"}},

@@ -138,9 +138,11 @@ func problemsOf(findings []snippets.Finding, shared bool) (all []report.Problem)
 			continue
 		}
 		if len(all) == maxLineProblems {
-			return append(all, report.Problem{Severity: report.Warning, Message: "more lines have problems"})
+			return append(all, report.Problem{Severity: report.Warning, Reason: report.UnsupportedValue,
+				Message: "more lines have problems"})
 		}
-		all = append(all, report.Problem{Severity: severityOf[f.Class], Message: f.String()})
+		all = append(all, report.Problem{Severity: severityOf[f.Class], Reason: report.UnsupportedValue,
+			Message: f.String()})
 	}
 	return all
 }

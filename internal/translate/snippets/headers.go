@@ -1,6 +1,7 @@
 package snippets
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -142,6 +143,9 @@ func (r *reader) defaultType(d *Directive) error {
 // accessLog interprets access_log. Only whether requests are logged has a meaning here.
 func (r *reader) accessLog(d *Directive) error {
 	logged := d.Args[0] != "off"
+	if !logged && len(d.Args) > 1 {
+		return errors.New("nginx allows no argument after off: is a semicolon missing?")
+	}
 	r.scope.logged = &logged
 	if logged {
 		return noEffect("the ConfigMap configures the access log, see the key access-log-path")

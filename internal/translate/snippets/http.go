@@ -3,6 +3,7 @@ package snippets
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/nginx"
+	"github.com/k8singress/k8singress/internal/model/suggest"
 )
 
 // HTTP is the meaning of the configuration for all hosts: the variables that it defines. It is immutable. Nil defines
@@ -59,12 +61,25 @@ func (h *HTTP) CheckVariables(template string, more ...string) error {
 		switch {
 		case '0' <= name[0] && name[0] <= '9', exchange.VariableOf(name) != nil, slices.Contains(more, name):
 		case !h.knows(low):
-			return fmt.Errorf("there is no variable $%s here", name)
+			return h.unknown(name, more...)
 		case h.Traits[low].OfResponse:
 			return fmt.Errorf("the variable $%s is derived from the response, which does not exist yet here", name)
 		}
 	}
 	return nil
+}
+
+// unknown returns the error for a variable that is neither a variable of nginx nor defined in the text, nor in more.
+func (h *HTTP) unknown(name string, more ...string) error {
+	names := slices.Concat(exchange.VariableNames(), more)
+	if h != nil {
+		names = slices.AppendSeq(names, maps.Keys(h.Traits))
+	}
+	slices.Sort(names)
+	for i, name := range names {
+		names[i] = "$" + name
+	}
+	return fmt.Errorf("there is no variable $%s here%s", name, suggest.Hint("$"+name, names))
 }
 
 // Unknown returns the names in a list that are not variables of the text.

@@ -3,6 +3,7 @@ package snippets
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
@@ -69,6 +70,12 @@ type problem struct {
 
 func (p *problem) Error() string { return p.reason }
 
+// misuse is a problem of class Guard. It follows the name of the directive directly, and says what is wrong with its
+// arguments.
+type misuse string
+
+func (m misuse) Error() string { return string(m) }
+
 func noEffect(reason string) error { return &problem{NoEffect, reason} }
 func leftOut(reason string) error  { return &problem{LeftOut, reason} }
 
@@ -87,15 +94,39 @@ func (r *reader) level(directives []Directive, of *scope) {
 			InLocation: r.location != nil || r.server != nil && d.Name == "location"})
 		class, text := r.judge(d)
 		r.out.Findings[at].Class, r.out.Findings[at].Text = class, text
+		r.findSwallowed(d)
 		switch {
 		case class == Unreadable:
 			r.errors++
 		case class == Guard && r.location != nil:
 			r.location.Closed = true
+			r.out.Findings[at].Text += fmt.Sprintf("; meanwhile, requests for the location in line %d get 503",
+				r.location.Line)
 		}
 	}
 	r.scope = outer
 }
+
+// findSwallowed adds a finding for each argument that looks like the next directive, because a semicolon is missing in
+// front of it. nginx does not notice that in a directive with any number of arguments.
+func (r *reader) findSwallowed(d *Directive) {
+	row := byName()[d.Name]
+	if row == nil || row.counts.most != maxArgs || d.Block != nil {
+		return
+	}
+	for i, arg := range d.Args {
+		if i == 0 || i == len(d.Args)-1 || byName()[arg] == nil || slices.Contains(likeFields, arg) {
+			continue
+		}
+		r.out.Findings = append(r.out.Findings, Finding{Place: r.place(d), Directive: arg, Class: LeftOut,
+			InLocation: r.location != nil,
+			Text: fmt.Sprintf("%s is an argument of %s, as in nginx, and not a directive: is a semicolon missing in "+
+				"front of it?", quote(arg), quote(d.Name))})
+	}
+}
+
+// likeFields are the names of directives that are also names of header fields.
+var likeFields = []string{"allow", "etag", "expires", "server", "upgrade"}
 
 func (r *reader) place(d *Directive) Place { return Place{Shared: r.shared, Line: d.Line} }
 
@@ -116,7 +147,9 @@ func (r *reader) judge(d *Directive) (Class, string) {
 	} else if special := exceptions[d.Name]; special != nil {
 		err = special(d)
 	}
-	if p := (*problem)(nil); errors.As(err, &p) {
+	if p, m := (*problem)(nil), misuse(""); errors.As(err, &m) {
+		return Guard, quote(d.Name) + " " + string(m)
+	} else if errors.As(err, &p) {
 		class, reason = p.class, p.reason
 	} else if err != nil {
 		return Unreadable, fmt.Sprintf("%s is not valid: %v", quote(d.Name), err)

@@ -180,8 +180,8 @@ func (s *serverReader) add(l *locationReader) error {
 		return fmt.Errorf("line %d already has a location with this path", before.Line)
 	}
 	before.Closed, before.Shared = true, true
-	return &problem{Guard, fmt.Sprintf("line %d of the Ingress's snippet has the same location: requests for it "+
-		"get 503", before.Line)}
+	return misuse(fmt.Sprintf("has the same path as the location in line %d of the Ingress's snippet, so nginx would "+
+		"not start: remove one of them; meanwhile, requests for it get 503", before.Line))
 }
 
 func (r *reader) internal(*Directive) error {
@@ -207,8 +207,9 @@ func (r *reader) proxyPass(d *Directive) error {
 	switch domain := strings.Join(labels[min(2, len(labels)):], "."); {
 	case defaults[scheme] == "", !isLabel(labels[0]), len(labels) > 1 && !isLabel(labels[1]), !isLabel(port),
 		domain != "" && domain != "svc" && domain != "svc.cluster.local":
-		return &problem{Guard, "its URL must be http:// or https:// with the name of a Service, such as " +
-			"http://NAME.NAMESPACE.svc.cluster.local:8080, without a path and without variables"}
+		return misuse("does not name a Service: write http:// or https://, and the name and the port of a Service in " +
+			"this namespace, such as http://NAME:8080 or http://NAME.NAMESPACE.svc.cluster.local:8080, without a path " +
+			"and without variables")
 	}
 	r.location.Service = &Service{Name: labels[0], Port: port}
 	if len(labels) > 1 {

@@ -2,6 +2,7 @@ package snippets_test
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -111,6 +112,27 @@ func TestLocations(t *testing.T) {
 			t.Errorf("%s: %v", text, f)
 		}
 	}
+}
+
+// TestClosedLocation checks that the finding because of which a location is closed says so.
+func TestClosedLocation(t *testing.T) {
+	for text, want := range map[string]string{
+		"location /a {\n auth_request /x; }": `line 2: "auth_request" is not supported, and .*; meanwhile, requests for ` +
+			`the location in line 1 get 503`,
+		"location /a {\n location /a/b {\n proxy_pass http://10.0.0.1; } }": `line 3: "proxy_pass" does not name a ` +
+			`Service: .*; meanwhile, requests for the location in line 2 get 503`,
+	} {
+		if all := fmt.Sprint(findingsOf(snippets.Server(text, ""))); !regexp.MustCompile(want).MatchString(all) {
+			t.Errorf("%s\nhas the findings %s", text, all)
+		}
+	}
+}
+
+func findingsOf(r *snippets.ServerResult) (all []string) {
+	for i := range r.Findings {
+		all = append(all, r.Findings[i].String())
+	}
+	return all
 }
 
 // TestSharedLocations checks locations in the text of the ConfigMap.

@@ -3,8 +3,8 @@ package snippets
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
-	"regexp/syntax"
 	"slices"
 	"strings"
 
@@ -21,9 +21,6 @@ func (r *reader) checkPattern(text string, fold bool) error {
 		size = pattern.FoldSize
 	}
 	n, err := size(text)
-	if invalid := (*syntax.Error)(nil); errors.As(err, &invalid) && looksAround(invalid.Expr) {
-		return fmt.Errorf("%w. RE2 cannot look ahead or behind: exclude texts by an if with the operator !~", err)
-	}
 	if err != nil {
 		return err
 	}
@@ -40,13 +37,6 @@ func (r *reader) checkPattern(text string, fold bool) error {
 		}
 	}
 	return nil
-}
-
-// looksAround reports whether an expression begins with a lookahead or a lookbehind.
-func looksAround(expression string) bool {
-	return slices.ContainsFunc([]string{"(?=", "(?!", "(?<=", "(?<!"}, func(operator string) bool {
-		return strings.HasPrefix(expression, operator)
-	})
 }
 
 // define records the variables that directives define. nginx allows a variable to be used before its definition.
@@ -88,8 +78,18 @@ func lowerVariables(text string) string {
 // checkTemplate checks the variables of a template, and writes their names in lower case.
 func (r *reader) checkTemplate(text *string) error {
 	*text = lowerVariables(*text)
-	t, err := nginx.ParseTemplate(*text, r.knows)
-	if err != nil {
+	unknown := ""
+	t, err := nginx.ParseTemplate(*text, func(name string) bool {
+		if r.knows(name) {
+			return true
+		}
+		unknown = name
+		return false
+	})
+	switch {
+	case unknown != "":
+		return r.unknown(unknown)
+	case err != nil:
 		return err
 	}
 	return r.checkAuthVariables(t.Variables()...)
@@ -115,7 +115,7 @@ func (r *reader) checkVariable(name *string) error {
 		return fmt.Errorf("$%s cannot be compared: set a variable to it, and compare that", *name)
 	}
 	if !r.knows(*name) {
-		return fmt.Errorf("there is no variable $%s here", *name)
+		return r.unknown(*name)
 	}
 	return r.checkAuthVariables(*name)
 }
@@ -124,6 +124,11 @@ func (r *reader) checkVariable(name *string) error {
 func (r *reader) knows(name string) bool {
 	return r.defined[name] || r.http.knows(name) || exchange.VariableOf(name) != nil ||
 		len(name) == 1 && '1' <= name[0] && name[0] <= '9'
+}
+
+// unknown returns the error for a variable that the text cannot contain.
+func (r *reader) unknown(name string) error {
+	return r.http.unknown(name, slices.Collect(maps.Keys(r.defined))...)
 }
 
 // routing contains the variables with which ingress-nginx chooses a backend, and which do not exist here.
