@@ -1,7 +1,6 @@
 package l4app
 
 import (
-	"cmp"
 	"errors"
 	"io"
 	"net"
@@ -118,60 +117,6 @@ func TestConnectionsBeyondTheLimitAreClosed(t *testing.T) {
 	}
 }
 
-// blackhole returns an address that never accepts: its queue of new connections is full.
-func blackhole(t *testing.T) string {
-	t.Helper()
-	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = syscall.Close(socket) })
-	if err := errors.Join(syscall.Bind(socket, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}),
-		syscall.Listen(socket, 0)); err != nil {
-		t.Fatal(err)
-	}
-	own, err := syscall.Getsockname(socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := (&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: own.(*syscall.SockaddrInet4).Port}).String()
-	for range 1000 {
-		conn, err := net.DialTimeout("tcp", address, 200*time.Millisecond)
-		if err != nil {
-			return address
-		}
-		t.Cleanup(func() { conn.Close() })
-	}
-	t.Fatal("the queue of connections does not fill")
-	return ""
-}
-
-func TestAnotherEndpointIsTriedWhenOneIsSilent(t *testing.T) {
-	for name, timeout := range map[string]time.Duration{"as configured": 300 * time.Millisecond, "by default": 0} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			r := route(ir.TCP, freePort(t), "a")
-			r.Policy.ConnectTimeout = timeout
-			w.set(r, blackhole(t), named(t, "up"))
-			want, late := cmp.Or(timeout, connectTimeout), false
-			for range 2 {
-				begin := time.Now()
-				conn := dial(t, r)
-				expect(t, conn, "up")
-				took := time.Since(begin)
-				late = late || took > want-50*time.Millisecond
-				if took > want+time.Second {
-					t.Errorf("it took %v", took)
-				}
-			}
-			if !late {
-				t.Error("the endpoint that does not answer was not asked")
-			}
-		})
-	}
-}
-
 func TestTriesAreLimited(t *testing.T) {
 	for name, policy := range map[string]ir.StreamPolicy{
 		"in number": {Tries: 1}, "in time": {TriesTimeout: time.Nanosecond},
@@ -214,10 +159,9 @@ func (w *world) active(r *ir.StreamRoute) int { return int(w.account(r).active.L
 
 func TestConnectionsEndWhenTheirEndpointHasBeenGoneForLong(t *testing.T) {
 	w := newWorld(t)
-	w.ports.SetDrain(300 * time.Millisecond)
 	r := route(ir.TCP, freePort(t), "a")
-	// Endpoints are checked as often as idle connections.
-	r.Policy.IdleTimeout = 800 * time.Millisecond
+	// Endpoints are checked as often as idle connections: eight times within the timeout.
+	r.Policy.IdleTimeout = 4 * time.Second
 	a, b := named(t, "a"), named(t, "b")
 	w.set(r, a)
 	open := dial(t, r)
@@ -230,6 +174,7 @@ func TestConnectionsEndWhenTheirEndpointHasBeenGoneForLong(t *testing.T) {
 	expect(t, dial(t, r), "b")
 	send(t, open, "still there")
 	expect(t, open, "still there")
+	w.ports.SetDrain(300 * time.Millisecond)
 	expectEnd(t, open)
 	if took := time.Since(begin); took < 300*time.Millisecond {
 		t.Errorf("it took %v", took)
