@@ -126,6 +126,8 @@ func (c *crowd) repeats(url string, fresh bool, transport func() http.RoundTripp
 			switch {
 			case errors.Is(err, errNoListener) && c.exiting.Load():
 				return
+			case errors.Is(err, errNoListener) && isTimeout(err):
+				continue // On a busy machine, a QUIC handshake may last too long.
 			case err != nil && !errors.Is(err, errClosing) || status != http.StatusOK:
 				c.Errorf("%s, while the process ends %t: %d %v", url, c.exiting.Load(), status, err)
 				return
@@ -141,6 +143,11 @@ func (c *crowd) repeats(url string, fresh bool, transport func() http.RoundTripp
 			}
 		}
 	})
+}
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
 func closeConnections(transport http.RoundTripper) {

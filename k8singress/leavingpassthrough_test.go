@@ -72,14 +72,13 @@ func TestEndOfPassthrough(t *testing.T) {
 // TestExitWithOpenPassthrough checks that passthrough connections have the same time limit as connections to TCP
 // ports, and that connections that end earlier lose no data.
 func TestExitWithOpenPassthrough(t *testing.T) {
-	const timeout = 2 * time.Second
 	for range ends {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
 			o := newOrigin(t)
-			c := launch(t, o, "ssl_passthrough\nshutdown_timeout "+timeout.String())
+			c := launch(t, o, "ssl_passthrough\nshutdown_timeout "+cutoff.String())
 			stays, finishes := c.pass(o), c.pass(o)
-			c.cutsOff(stays, timeout, func() {
+			c.cutsOff(stays, func() {
 				c.becomes("no listener", refuses(c.https))
 				c.exchanges(finishes)
 			})

@@ -5,7 +5,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 )
 
 func portOf(address string) string {
@@ -43,12 +42,11 @@ func TestEndOfTCPPorts(t *testing.T) {
 // TestExitWithOpenConnections checks that the process exits although connections are still open, and that these are in
 // the access log.
 func TestExitWithOpenConnections(t *testing.T) {
-	const timeout = 2 * time.Second
 	for range ends {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
-			c := launch(t, newOrigin(t), "shutdown_timeout "+timeout.String()+withStreams)
-			c.cutsOff(c.open(), timeout)
+			c := launch(t, newOrigin(t), "shutdown_timeout "+cutoff.String()+withStreams)
+			c.cutsOff(c.open())
 			text, err := os.ReadFile(c.command.Stdout.(*os.File).Name())
 			if err != nil || strings.Count(string(text), "] TCP 200 ") != 1 {
 				t.Errorf("the log has no line of the connection, or several; error %v", err)
