@@ -64,6 +64,7 @@ func (d *defaults) configMap(s *snapshot.Snapshot, name ir.Name) {
 	}
 	config, problems := configmap.Parse(d.ingress.Defaults, object.Data)
 	d.global, d.ingress.Defaults = &config.Global, config.Defaults
+	nameCause(&d.ingress.Defaults, name)
 	d.global.Headers.Responses = d.headers(s, config.AddHeaders)
 	d.global.Headers.Requests = d.headers(s, config.SetHeaders)
 	if name.IsZero() {
@@ -93,6 +94,13 @@ func (d *defaults) configMap(s *snapshot.Snapshot, name ir.Name) {
 	ref := name.Of(kinds.ConfigMap)
 	d.refs[ref] = struct{}{}
 	d.say(ref, problems...)
+}
+
+// nameCause adds the name of the ConfigMap to the reason why settings from it are closed.
+func nameCause(settings *annotations.Settings, name ir.Name) {
+	if settings.ClosedBy != "" {
+		settings.ClosedBy = fmt.Sprintf("ConfigMap %s, %s", name, settings.ClosedBy)
+	}
 }
 
 // headers reads the headers from the ConfigMap to which add-headers or proxy-set-headers refers. Invalid headers are
@@ -166,6 +174,9 @@ func (d *defaults) class(s *snapshot.Snapshot, class *networkingv1.IngressClass,
 		return
 	}
 	settings, problems := configmap.ParseClass(d.ingress.Defaults, object.Data)
+	if settings.ClosedBy != d.ingress.Defaults.ClosedBy {
+		nameCause(&settings, ir.Name{Namespace: ref.Namespace, Name: ref.Name})
+	}
 	d.say(of)
 	d.say(ref, problems...)
 	d.ingress.Classes[class.Name] = ingress.Class{ConfigMap: ref, Defaults: settings}

@@ -70,7 +70,7 @@ func fuzzOne(t *testing.T, key, value, path string) {
 		if row != nil {
 			left = fixture.Refused(row, value, problems[i].Message)
 		}
-		left.Gate = all.Gate
+		left.Gate, left.Asked.Snippets.Server.Reason = all.Gate, settings.Asked.Snippets.Server.Reason
 		want, _ := annotations.Parse(left, nil)
 		if diff := cmp.Diff(want, settings); diff != "" {
 			t.Errorf("%v, and the value leaves other settings than OnError of its row (-want +got):\n%s", problems,

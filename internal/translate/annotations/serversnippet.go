@@ -1,11 +1,13 @@
 package annotations
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/nginx"
+	"github.com/k8singress/k8singress/internal/model/option"
 	"github.com/k8singress/k8singress/internal/model/report"
 	"github.com/k8singress/k8singress/internal/translate/snippets"
 )
@@ -17,6 +19,8 @@ type serverTexts struct {
 	// is not supported.
 	Own, Shared string
 	Refused     bool
+	// Reason is the finding because of which Refused is true. It is empty if the annotation is not allowed.
+	Reason string
 	// Findings are the findings for both texts, and for the values of annotations in locations.
 	Findings []snippets.Finding
 }
@@ -56,6 +60,7 @@ func serverRow(name, doc string, row snippetRow, shared bool) Annotation {
 			own, all = "", value
 		}
 		if f := s.HTTP.Server(own, all).Closed(shared); f != nil {
+			texts.Reason = option.Unless(shared, f.String())
 			return nginx.Unsupported(f.String() + ignoring)
 		}
 		if shared {
@@ -105,6 +110,8 @@ type Server struct {
 	Text string
 	// Closed is true if the snippet of the Ingress is not supported, so that all requests must get 503.
 	Closed bool
+	// Reason is the finding because of which Closed is true. It may be empty.
+	Reason string
 	// Filters process the requests for all paths of a host. Shared are the filters of the ConfigMap alone.
 	Filters, Shared []ir.Filter
 	Locations       []ServerLocation
@@ -128,14 +135,14 @@ type ServerLocation struct {
 func (s *Settings) Server() *Server {
 	texts := &s.Asked.Snippets.Server
 	if texts.Refused {
-		return &Server{Closed: true}
+		return &Server{Closed: true, Reason: texts.Reason}
 	}
 	read := s.readServer()
 	if read == nil {
 		return nil
 	}
-	if read.Closed(false) != nil || read.Closed(true) != nil {
-		return &Server{Text: texts.Own, Closed: true}
+	if f := cmp.Or(read.Closed(false), read.Closed(true)); f != nil {
+		return &Server{Text: texts.Own, Closed: true, Reason: f.String()}
 	}
 	server := &Server{Text: texts.Own, Filters: serverFilters(read)}
 	if texts.Shared != "" {

@@ -66,7 +66,7 @@ func read(base annotations.Settings, data map[string]string, class bool) (config
 	r := reading{option.Reading[Config]{Settings: config, Invalid: report.InvalidEntry}, class}
 	if caught := panics.Try(func() { r.all(data) }); caught != nil {
 		*config = Config{Defaults: base}
-		config.Defaults.Closed = true
+		config.Defaults.Closed, config.Defaults.ClosedBy = true, "reading it failed"
 		return config, []report.Problem{{
 			Severity: report.Error, Reason: report.Quarantined, Field: "data", Message: fmt.Sprintf(
 				"the ConfigMap has no effect, because reading it failed: %v. All requests for %s get 503, because "+
@@ -86,7 +86,11 @@ func (r *reading) all(data map[string]string) {
 		names = slices.Insert(slices.Delete(names, i, i+1), 0, httpSnippet.Name)
 	}
 	for _, name := range names {
-		r.one(name, strings.TrimSpace(data[name]))
+		was := config.Defaults.Closed
+		if r.one(name, strings.TrimSpace(data[name])); config.Defaults.Closed && !was {
+			cause := &r.Problems[len(r.Problems)-1]
+			config.Defaults.ClosedBy = cause.Field + ": " + cause.Message
+		}
 	}
 	if !r.class {
 		config.Defaults.Asked.Tracing.Collected = config.Global.Collector.Host != ""

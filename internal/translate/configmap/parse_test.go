@@ -440,6 +440,9 @@ func checkProblems(t *testing.T, name string, problems []report.Problem) {
 func checkRefused(t *testing.T, name, value string, problem report.Problem, config *Config) {
 	t.Helper()
 	want := fixture.Refused(Table.Find(name), value, problem.Message)
+	if want.Defaults.Closed {
+		want.Defaults.ClosedBy = problem.Field + ": " + problem.Message
+	}
 	r := reading{Reading: option.Reading[Config]{Settings: &want}}
 	r.all(nil)
 	if diff := cmp.Diff(&want, config); diff != "" {

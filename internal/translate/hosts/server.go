@@ -16,6 +16,8 @@ type Server struct {
 	// Closed is true if all paths of the hosts in the namespace must return 503, because the snippet of the object is
 	// not supported.
 	Closed bool
+	// Reason is the reason why Closed is true. It may be empty.
+	Reason string
 	// Filters process the requests for all paths of a host in the namespace of the object, if it owns the host. Shared
 	// are the filters of the ConfigMap alone, for paths in other namespaces.
 	Filters, Shared []ir.Filter
@@ -37,7 +39,7 @@ func (s *Server) closed() *Server {
 	if s == nil {
 		return nil
 	}
-	return &Server{Text: s.Text, Closed: true}
+	return &Server{Text: s.Text, Closed: true, Reason: s.Reason}
 }
 
 // findServer sets m.server: the oldest object of the namespace that owns the host with a snippet of its own, or else
@@ -56,6 +58,26 @@ func (m *mergeState) findServer() {
 		}
 	}
 	m.reportOtherServers()
+	if m.server != nil && m.server.Server.Closed {
+		m.reportClosed()
+	}
+}
+
+// reportClosed adds an error to each other object of the namespace whose paths get 503 because of the snippet of the
+// host.
+func (m *mergeState) reportClosed() {
+	reason := m.server.Server.Reason
+	if reason != "" {
+		reason = " (" + reason + ")"
+	}
+	for r := range m.ofOwner(true) {
+		if r == m.server {
+			continue
+		}
+		m.problem(r, report.Problem{Severity: report.Error, Reason: report.HostConflict, Message: fmt.Sprintf(
+			"all requests for the paths on %s get 503, because the annotation %s of %s is refused%s: correct it there",
+			OrEvery(m.Host.Host), report.ServerSnippet, m.server.Ref(), reason)})
+	}
 }
 
 // reportOtherServers adds a warning to each object whose snippet is not the snippet of the host.

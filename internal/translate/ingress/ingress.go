@@ -162,6 +162,10 @@ func (r *reading) settings() {
 			r.depend(class.ConfigMap)
 		}
 	}
+	if defaults.ClosedBy != "" {
+		r.problem(report.Error, report.UnsupportedAccessControl, "",
+			"all requests for this Ingress get 503 because of the %s", defaults.ClosedBy)
+	}
 	settings, problems := annotations.Parse(defaults, r.Object.Annotations)
 	if settings.Canary != nil {
 		settings, problems = r.canarySettings(defaults)
