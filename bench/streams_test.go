@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 	_ "github.com/mholt/caddy-l4/modules/l4proxy"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 const short = 100 * time.Millisecond
@@ -78,18 +81,12 @@ func TestProcessorTimeOfChildren(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.stop()
-	for end := time.Now().Add(10 * time.Second); ; {
-		spent, err := p.processorTime()
-		if err != nil {
-			t.Fatal(err)
+	fixture.Eventually(t, "the processor time of a busy child", func() error {
+		if spent, err := p.processorTime(); err != nil || spent <= short/5 {
+			return fmt.Errorf("it is %v, error %v", spent, err)
 		}
-		if spent > short/5 {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("a busy child has had %v", spent)
-		}
-	}
+		return nil
+	})
 }
 
 func TestOneByte(t *testing.T) {

@@ -13,11 +13,13 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 const (
 	// patience is the maximum time for a server to stop and for a client program to finish.
-	patience = 30 * time.Second
+	patience = fixture.Patience
 	// everything is a value of the environment variable K8SINGRESS_TESTS. With this value, a test fails if a program is
 	// missing, instead of being skipped.
 	everything = "all"
