@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/k8singress/k8singress/test/harness"
 )
@@ -46,7 +45,7 @@ func (c *cluster) scaleToNothing(caddy *harness.Caddy, l *load) {
 	l.allowed.Store(http.StatusServiceUnavailable)
 	c.scale("web", 0)
 	c.awaitEndpoints("web", 0, 0)
-	c.awaitFor(time.Second, "503 without pods", func() error {
+	c.await("503 without pods", func() error {
 		r, err := once(c.Context(), caddy.HTTP, "http://"+c.host("web")+"/")
 		if err == nil && r.code != http.StatusServiceUnavailable {
 			return fmt.Errorf("answered %d by %q", r.code, r.pod)

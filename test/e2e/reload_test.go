@@ -150,11 +150,11 @@ func (r *reloadTest) portComesAndGoes() {
 	kept := map[string]string{"9100": r.namespace + "/steady:http"}
 	r.tcpServices(kept)
 	r.awaitPort("9100", "steady-")
-	r.awaitClosed("9101")
+	r.awaitRefused("127.0.0.1:9101")
 	r.tcpServices(map[string]string{"9100": kept["9100"], "9101": r.namespace + "/other:http"})
 	r.awaitPort("9101", "other-")
 	r.tcpServices(kept)
-	r.awaitClosed("9101")
+	r.awaitRefused("127.0.0.1:9101")
 	r.awaitPort("9100", "steady-")
 }
 

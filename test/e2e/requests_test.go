@@ -10,7 +10,6 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -37,7 +36,7 @@ func newTransport(address string, pairs ...keyPair) *http.Transport {
 	for _, p := range pairs {
 		roots.AppendCertsFromPEM(p.certificate)
 	}
-	dialer := net.Dialer{Timeout: 5 * time.Second}
+	dialer := net.Dialer{Timeout: deadline}
 	return &http.Transport{
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return dialer.DialContext(ctx, network, address)
@@ -147,18 +146,6 @@ func (c *cluster) awaitPort(port, deployment string) {
 			return fmt.Errorf("answered by pod %q", r.pod)
 		}
 		return err
-	})
-}
-
-// awaitClosed waits until no process listens on a TCP port.
-func (c *cluster) awaitClosed(port string) {
-	c.Helper()
-	c.await("TCP port "+port+" is closed", func() error {
-		conn, err := net.DialTimeout("tcp", "127.0.0.1:"+port, time.Second)
-		if err != nil {
-			return nil
-		}
-		return errors.Join(errors.New("it is open"), conn.Close())
 	})
 }
 

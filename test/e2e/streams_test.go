@@ -76,7 +76,7 @@ func TestTCPAndUDPPorts(t *testing.T) {
 
 	tcp(map[string]string{"9201": c.to("steady:stream")})
 	udp(map[string]string{"9301": c.to("steady-udp:stream")})
-	c.awaitClosed("9202")
+	c.awaitRefused("127.0.0.1:9202")
 	checkEchoes(c, append(kept, late, udpClient)...)
 	udpClient.end()
 	c.awaitSilent("9302")
@@ -230,7 +230,7 @@ func (c *cluster) echoes(network, port string) *echoed {
 // pods are added or removed.
 func (e *echoed) send(conn net.Conn) error {
 	message := fmt.Appendf(nil, "message %d\n", e.messages.Load())
-	limit, tries := 5*time.Second, 1
+	limit, tries := deadline, 1
 	if _, datagrams := conn.(*net.UDPConn); datagrams {
 		limit, tries = time.Second, 5
 	}
