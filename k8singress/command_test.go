@@ -28,20 +28,33 @@ func run(t *testing.T, arguments ...string) ran {
 	return runCaddy(t, append([]string{"k8singress"}, arguments...)...)
 }
 
-// runCaddy runs the caddy command with arguments. It kills the command if it does not exit.
+// runCaddy runs the caddy command with arguments.
 func runCaddy(t *testing.T, arguments ...string) ran {
+	t.Helper()
+	return runProgram(t, executable(t), arguments...)
+}
+
+// executable returns the path of the test binary, which TestMain also makes the caddy command.
+func executable(t *testing.T) string {
 	t.Helper()
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return program
+}
+
+// runProgram runs the test binary as the caddy command, under the path program. It kills the command if it does not
+// exit.
+func runProgram(t *testing.T, program string, arguments ...string) ran {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	command := exec.CommandContext(ctx, program, arguments...)
 	command.Env = append(os.Environ(), asCaddy+"=1", "HOME="+t.TempDir())
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr
-	err = command.Run()
+	err := command.Run()
 	var failed *exec.ExitError
 	if err != nil && !errors.As(err, &failed) {
 		t.Fatal(err)

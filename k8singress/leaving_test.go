@@ -125,11 +125,7 @@ func (c *controller) write(file, text string) {
 // run starts the process with a configuration and waits until it is ready.
 func (c *controller) run(file string) {
 	c.Helper()
-	program, err := os.Executable()
-	if err != nil {
-		c.Fatal(err)
-	}
-	c.start(program, "run", "--config", file)
+	c.start(executable(c.T), "run", "--config", file)
 }
 
 // start starts a binary with arguments as Caddy and waits until it is ready.

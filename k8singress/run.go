@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -25,25 +24,6 @@ import (
 	"github.com/k8singress/k8singress/internal/process/logs"
 )
 
-// The names of two binaries in the ingress-nginx image. If Caddy is called nginxName, it accepts the command line of
-// ingress-nginx. waitName is called by the preStop hook of ingress-nginx's pods; here it does nothing, because the
-// process drains connections by itself.
-const (
-	nginxName = "nginx-ingress-controller"
-	waitName  = "wait-shutdown"
-)
-
-// asNginx converts an ingress-nginx command line to a Caddy command line. The name of the ingress-nginx binary may be
-// the first argument, or the second one after the entrypoint of an image. Other command lines are returned unchanged.
-func asNginx(args []string) []string {
-	for i := range min(len(args), 2) {
-		if filepath.Base(args[i]) == nginxName {
-			return append([]string{args[0], "k8singress", "run"}, args[i+1:]...)
-		}
-	}
-	return args
-}
-
 // flagged is a Caddy config adapter that converts a Caddyfile and then applies the flags of the command line.
 type flagged struct {
 	given map[string]string
@@ -52,16 +32,9 @@ type flagged struct {
 const flaggedName = "k8singress_flags"
 
 // commandLine is the only instance of the adapter. It is global because Caddy looks up adapters by name, and uses the
-// adapter again when it reloads the configuration.
+// adapter again when it reloads the configuration. It is registered only by the command `caddy k8singress run`, so that
+// `caddy list-modules` does not list it.
 var commandLine flagged
-
-func init() {
-	caddyconfig.RegisterAdapter(flaggedName, &commandLine)
-	if filepath.Base(os.Args[0]) == waitName {
-		os.Exit(0)
-	}
-	os.Args = asNginx(os.Args)
-}
 
 // Adapt converts a Caddyfile to Caddy JSON and applies the flags of the command line.
 func (f *flagged) Adapt(body []byte, options map[string]any) ([]byte, []caddyconfig.Warning, error) {
@@ -166,7 +139,8 @@ func runCommand() *cobra.Command {
 		Short: "Runs the controller with the command line of ingress-nginx",
 		Long: "Runs the controller with the command line of ingress-nginx. docs/flags.md describes the flags. A\n" +
 			"Caddyfile can set options for which ingress-nginx has no flag; if both set an option, the flag wins.\n" +
-			"If the binary has the name " + nginxName + ", it takes the flags without the words k8singress run.",
+			"A binary with package ingressnginx accepts the flags without the words k8singress run if its name is\n" +
+			"nginx-ingress-controller. The binary of the image contains this package.",
 		Args: cobra.NoArgs,
 	}
 	addFlags(cmd.Flags(), given)
@@ -181,6 +155,7 @@ func runCommand() *cobra.Command {
 		}
 		cmd.SilenceUsage = true
 		commandLine.given = given
+		caddyconfig.RegisterAdapter(flaggedName, &commandLine)
 		return runCaddy(cmd.Root(), config)
 	}
 	return cmd

@@ -4,34 +4,19 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// asNginx returns a path to the test binary under the name of one of ingress-nginx's binaries.
-func asNginx(t *testing.T, name string) string {
-	t.Helper()
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	link := filepath.Join(t.TempDir(), name)
-	if err := os.Symlink(program, link); err != nil {
-		t.Fatal(err)
-	}
-	return link
-}
-
-// TestCommandLineOfIngressNginx starts the controller as a pod of ingress-nginx does: with the name and the flags of
-// ingress-nginx. The Caddyfile has the options without a flag.
+// TestCommandLineOfIngressNginx starts the controller with the flags of ingress-nginx. The Caddyfile has the options
+// without a flag.
 func TestCommandLineOfIngressNginx(t *testing.T) {
 	c, o := newController(t), newOrigin(t)
 	file := filepath.Join(t.TempDir(), "Caddyfile")
 	c.write(file, "{\nadmin off\nk8singress {\nreach_allow 127.0.0.0/8\nhttp off\nmanifests "+c.manifests(o)+"\n}\n}\n")
 	host, healthPort, _ := net.SplitHostPort(c.health)
-	c.start(asNginx(t, "nginx-ingress-controller"), "--config", file, "--http-port="+portOf(c.http), "--https-port",
+	c.start(executable(t), "k8singress", "run", "--config", file, "--http-port="+portOf(c.http), "--https-port",
 		portOf(c.https),
 		"--healthz-port="+healthPort, "--healthz-host="+host, "--health-check-path=/alive", "--ingress-class=nginx",
 		"--watch-ingress-without-class",
@@ -49,11 +34,26 @@ func TestCommandLineOfIngressNginx(t *testing.T) {
 	}
 }
 
-// TestWaitShutdown checks that the preStop hook of ingress-nginx returns at once.
-func TestWaitShutdown(t *testing.T) {
-	if out, err := exec.CommandContext(t.Context(), asNginx(t, "wait-shutdown")).CombinedOutput(); err != nil ||
-		len(out) > 0 {
-		t.Errorf("%v: %s", err, out)
+// TestNameOfBinary checks that importing the module does not change the command line of a binary that has the name of
+// one of ingress-nginx's programs. Only package ingressnginx does.
+func TestNameOfBinary(t *testing.T) {
+	for _, name := range []string{"nginx-ingress-controller", "wait-shutdown"} {
+		link := filepath.Join(t.TempDir(), name)
+		if err := os.Symlink(executable(t), link); err != nil {
+			t.Fatal(err)
+		}
+		if got := runProgram(t, link, "list-modules"); !strings.Contains(got.stdout, "\nhttp.handlers.k8singress\n") {
+			t.Errorf("%s: status %d, %s%s", name, got.status, got.stdout, got.stderr)
+		}
+	}
+}
+
+// TestListModules checks that the adapter of `caddy k8singress run` is not listed, because no configuration can use it.
+func TestListModules(t *testing.T) {
+	got := runCaddy(t, "list-modules")
+	if !strings.Contains(got.stdout, "caddy.adapters.caddyfile\n") ||
+		strings.Contains(got.stdout, "caddy.adapters.k8singress") {
+		t.Errorf("status %d, %s%s", got.status, got.stdout, got.stderr)
 	}
 }
 

@@ -1,5 +1,6 @@
 // Command caddy is Caddy's command with the ingress controller module included. It is used for `go run` and in the
-// container image. Users of xcaddy do not need it, because xcaddy generates such a command.
+// container image, so it also works under the names of ingress-nginx's programs. Users of xcaddy do not need it: xcaddy
+// generates such a command.
 package main
 
 import (
@@ -11,6 +12,7 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
 	_ "github.com/k8singress/k8singress"
+	_ "github.com/k8singress/k8singress/ingressnginx"
 )
 
 func main() { caddycmd.Main() }

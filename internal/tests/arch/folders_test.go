@@ -46,6 +46,7 @@ var order = []folder{
 	{name: "k8singress", imports: []string{caddy}},
 	{name: "caddyfile", imports: []string{caddy}},
 	{name: ".", imports: []string{caddyL4}},
+	{name: "ingressnginx"},
 	{name: "cmd", imports: []string{caddy}},
 	{name: "internal/tests", imports: []string{runProgram}, tests: true},
 	{name: "examples", tests: true},
