@@ -145,7 +145,10 @@ func (x *Exchange) PassToErrorPage(err error) error {
 		x.Request, x.Named = x.requestForNamed(), page.named
 	} else {
 		target, ok := page.target.ExpandWithin(maxTarget, x.Variable)
+		failed := x.VariablesFailed()
 		switch {
+		case failed != nil:
+			return failed
 		case !ok || target == "":
 			return errTarget
 		case target[0] != '/':

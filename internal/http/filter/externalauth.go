@@ -209,8 +209,12 @@ func (h *externalAuth) refuse(x *exchange.Exchange, verdict *extauth.Verdict) (b
 		return false, exchange.Fail(http.StatusInternalServerError,
 			fmt.Errorf("external authentication: the response has the status %d", verdict.Status))
 	case verdict.Status == http.StatusUnauthorized && h.signIn != nil:
+		location := callout.ExpandURL(h.signIn, x.Variable)
+		if err := x.VariablesFailed(); err != nil {
+			return false, err
+		}
 		h.setCookies(x, verdict)
-		return true, x.Respond(http.StatusFound, "", message.Location.Field(callout.ExpandURL(h.signIn, x.Variable)))
+		return true, x.Respond(http.StatusFound, "", message.Location.Field(location))
 	}
 	if h.always {
 		h.setCookies(x, verdict)
@@ -280,6 +284,9 @@ func (h *externalAuth) ask(x *exchange.Exchange) (*extauth.Verdict, error) {
 		return h.call(x)
 	}
 	key := h.keyOf(x)
+	if err := x.VariablesFailed(); err != nil {
+		return nil, err
+	}
 	if verdict := h.shared.verdicts.Get(key, x.Fields); verdict != nil {
 		return verdict, nil
 	}
@@ -341,6 +348,9 @@ func (h *externalAuth) callWith(x *exchange.Exchange, q *callout.Call) (*extauth
 	}
 	q.Own = q.Host == host
 	q.Fields = h.headers(x, q.Fields[:0])
+	if err := x.VariablesFailed(); err != nil {
+		return nil, err
+	}
 	response, err := h.shared.call(x.Request, q)
 	if err != nil {
 		return nil, err

@@ -72,7 +72,7 @@ func (h *mirroring) call(x *exchange.Exchange) (call *callout.Call, ok bool) {
 		call.Host = h.host.Expand(x.Variable)
 	}
 	call.Fields = copiedFields(x)
-	return call, call.Host != "" && httpguts.ValidHostHeader(call.Host)
+	return call, x.VariablesFailed() == nil && call.Host != "" && httpguts.ValidHostHeader(call.Host)
 }
 
 // copiedFields returns the header fields of the copy: the request's header fields that would be sent to an endpoint,

@@ -163,10 +163,10 @@ func (p *program) Apply(x *exchange.Exchange) (bool, error) {
 			_, err = r.run(p.steps)
 		}
 	}
-	if err == nil && r.response == nil && r.rerouted {
-		return false, exchange.ErrReroute
-	}
 	changes := r.level.changes
+	if err == nil && r.response == nil && r.rerouted {
+		return false, r.reroute(changes)
+	}
 	if changes != nil {
 		x.UseDirectives(changes)
 	}
@@ -179,6 +179,18 @@ func (p *program) Apply(x *exchange.Exchange) (bool, error) {
 		changes.ChangeRequest(x)
 	}
 	return false, nil
+}
+
+// reroute makes the request get another route. As in nginx, the location that has rewritten the path still changes the
+// header fields of the request, but the rest of its directives do not apply.
+func (r *programRun) reroute(changes *exchange.Directives) error {
+	if changes != nil && !r.program.server {
+		changes.ChangeRequest(r.x)
+	}
+	if err := r.x.VariablesFailed(); err != nil {
+		return err
+	}
+	return exchange.ErrReroute
 }
 
 // runsSteps reports whether the steps must run for a request. As in nginx, the steps of a server run once for each

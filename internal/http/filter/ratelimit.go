@@ -63,8 +63,8 @@ func newRateLimit(of ir.RateLimit, shared *Shared) (_ Filter, err error) {
 // many of them.
 func (h *rateLimit) Apply(x *exchange.Exchange) (bool, error) {
 	key, ok := h.keyOf(x)
-	if !ok {
-		return false, nil
+	if err := x.VariablesFailed(); !ok || err != nil {
+		return false, err
 	}
 	if h.requests != nil && !h.requests.Take(key, h.bursts, time.Since(h.began)) {
 		return x.Reject(h.status)

@@ -84,6 +84,9 @@ func (h *rewriteRedirect) Apply(x *exchange.Exchange) (bool, error) {
 		// as $request_uri, and contains the client's query already.
 		location += "?" + x.Query
 	}
+	if err := x.VariablesFailed(); err != nil {
+		return false, err
+	}
 	if !httpguts.ValidHeaderFieldValue(location) {
 		return false, exchange.Fail(http.StatusBadRequest,
 			errors.New("the redirect would contain a character that is not allowed in a header"))

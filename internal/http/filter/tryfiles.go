@@ -41,6 +41,9 @@ func (h *tryFiles) Apply(x *exchange.Exchange) (bool, error) {
 	if !ok {
 		return false, errTooLarge
 	}
+	if err := x.VariablesFailed(); err != nil {
+		return false, err
+	}
 	if err := x.SetTarget(rooted(target)); err != nil {
 		return false, err
 	}
