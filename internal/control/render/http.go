@@ -36,8 +36,8 @@ func (m chains) host(h *ir.VirtualHost) part[document.Host] {
 func (m chains) route(route *ir.Route) *document.Route {
 	r := &document.Route{
 		Type: string(route.Match.Type), Path: route.Match.Path, Match: route.Match.Conditions,
-		Everywhere: route.Match.Everywhere,
-		Origin:     route.Origin.String(), RoutePolicy: route.RoutePolicy,
+		Everywhere: route.Match.Everywhere, Within: route.Match.Within,
+		Origin: route.Origin.String(), RoutePolicy: route.RoutePolicy,
 	}
 	filters := route.Filters
 	if len(filters) > 0 {

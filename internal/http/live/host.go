@@ -32,6 +32,8 @@ type Route struct {
 	begin    string
 	// everywhere is set for locations that also apply to routes of other namespaces.
 	everywhere bool
+	// within is the location in which this location stands, or nil.
+	within *ir.PathMatch
 	// conditions is nil if the route serves all requests for its path. next is the route for the same path that is
 	// tried if a request does not meet the conditions. It is nil if there is no such route.
 	conditions *conditions
@@ -176,8 +178,7 @@ func (h *host) add(r *Route) error {
 	r.position = len(h.all)
 	if ir.MatchType(r.Type).IsLocation() {
 		if h.locations == nil {
-			h.locations = &locations{namespace: ir.ParseRef(r.Origin).Namespace, exact: map[string]*Route{},
-				named: map[string]*Route{}}
+			h.locations = newLocations(ir.ParseRef(r.Origin).Namespace)
 		}
 		if err := h.locations.add(r); err != nil {
 			return err

@@ -21,42 +21,98 @@ type locations struct {
 	prefixes, regexes []*Route
 	// named are the locations that filters name. No path leads to them.
 	named map[string]*Route
+	// inner are the regular expressions that stand in a location, in their order. outer is the location in which a
+	// prefix stands.
+	inner map[*Route][]*Route
+	outer map[*Route]*Route
 }
 
-// add adds a location. It returns an error if the path is invalid, or if there is another location for the same path.
-func (l *locations) add(r *Route) (err error) {
-	switch ir.MatchType(r.Type) {
-	case ir.LocationRegex:
-		r.Regex, err = pattern.Compile(r.Path)
-	case ir.LocationRegexFold:
-		r.Regex, err = pattern.CompileFold(r.Path)
-	case ir.LocationExact:
-		if l.exact[r.Path] != nil {
-			return fmt.Errorf("there are two locations = %s", r.Path)
-		}
-		l.exact[r.Path] = r
-		return nil
-	case ir.LocationNamed:
-		if l.named[r.Path] != nil {
-			return fmt.Errorf("there are two locations %s", r.Path)
-		}
-		l.named[r.Path] = r
-		return nil
-	default:
-		longest := func(a, b *Route) int {
-			return cmp.Or(cmp.Compare(len(b.Path), len(a.Path)), strings.Compare(a.Path, b.Path))
-		}
-		i, found := slices.BinarySearchFunc(l.prefixes, r, longest)
-		if found {
-			return fmt.Errorf("there are two locations %s", r.Path)
-		}
-		l.prefixes = slices.Insert(l.prefixes, i, r)
-		return nil
+func newLocations(namespace string) *locations {
+	return &locations{namespace: namespace, exact: map[string]*Route{}, named: map[string]*Route{},
+		inner: map[*Route][]*Route{}, outer: map[*Route]*Route{}}
+}
+
+// add adds a location. It returns an error if the path is invalid, if there is another location for the same path, or
+// if the location in which it stands is missing.
+func (l *locations) add(r *Route) error {
+	outer, err := l.enclosing(r.within)
+	if err != nil {
+		return err
 	}
-	if err == nil {
+	switch ir.MatchType(r.Type) {
+	case ir.LocationRegex, ir.LocationRegexFold:
+		return l.addRegex(r, outer)
+	case ir.LocationExact:
+		return addTo(l.exact, r)
+	case ir.LocationNamed:
+		return addTo(l.named, r)
+	default:
+		return l.addPrefix(r, outer)
+	}
+}
+
+// addTo adds a location to a map of locations by their paths.
+func addTo(all map[string]*Route, r *Route) error {
+	if all[r.Path] != nil {
+		return fmt.Errorf("there are two locations %s", r.Path)
+	}
+	all[r.Path] = r
+	return nil
+}
+
+func (l *locations) addPrefix(r, outer *Route) error {
+	longest := func(a, b *Route) int {
+		return cmp.Or(cmp.Compare(len(b.Path), len(a.Path)), strings.Compare(a.Path, b.Path))
+	}
+	i, found := slices.BinarySearchFunc(l.prefixes, r, longest)
+	if found {
+		return fmt.Errorf("there are two locations %s", r.Path)
+	}
+	l.prefixes = slices.Insert(l.prefixes, i, r)
+	if outer != nil {
+		l.outer[r] = outer
+	}
+	return nil
+}
+
+func (l *locations) addRegex(r, outer *Route) (err error) {
+	compile := pattern.Compile
+	if ir.MatchType(r.Type) == ir.LocationRegexFold {
+		compile = pattern.CompileFold
+	}
+	if r.Regex, err = compile(r.Path); err != nil {
+		return err
+	}
+	if outer != nil {
+		l.inner[outer] = append(l.inner[outer], r)
+	} else {
 		l.regexes = append(l.regexes, r)
 	}
-	return err
+	return nil
+}
+
+// enclosing returns the last location, a prefix or a regular expression, with this path. It returns nil if of is nil,
+// and an error if there is no such location.
+func (l *locations) enclosing(of *ir.PathMatch) (found *Route, err error) {
+	if of == nil {
+		return nil, nil
+	}
+	consider := func(all []*Route) {
+		for _, r := range all {
+			if r.Type == string(of.Type) && r.Path == of.Path && (found == nil || r.position > found.position) {
+				found = r
+			}
+		}
+	}
+	consider(l.prefixes)
+	consider(l.regexes)
+	for _, all := range l.inner {
+		consider(all)
+	}
+	if found == nil {
+		return nil, fmt.Errorf("the location %s, in which this location stands, is missing", of.Path)
+	}
+	return found, nil
 }
 
 // findNamed returns the location with a name. from is the namespace of the route that names the location. As in nginx,
@@ -83,18 +139,45 @@ func (l *locations) find(path string, route *Route, budget *pattern.Budget) (*Ro
 		return route, nil
 	}
 	prefix := l.longest(path, route, own)
-	if prefix != nil && ir.MatchType(prefix.Type) == ir.LocationPrefixOnly {
+	// A location ^~ only precedes the regular expressions beside it, and not the ones beside its outer location.
+	only := false
+	for at := prefix; at != nil; at = l.outer[at] {
+		if !only {
+			if inner, err := l.inside(at, path, budget); inner != at || err != nil {
+				return inner, err
+			}
+		}
+		only = ir.MatchType(at.Type) == ir.LocationPrefixOnly
+	}
+	if only {
 		return prefix, nil
 	}
 	isRegex := route != nil && route.Regex != nil
 	found, err := l.search(path, route, own, budget)
 	switch {
-	case found != nil || err != nil:
-		return found, err
+	case found != nil && err == nil:
+		return l.inside(found, path, budget)
+	case err != nil:
+		return nil, err
 	case prefix == nil || isRegex:
 		return route, nil
 	}
 	return prefix, nil
+}
+
+// inside returns the location that serves a path for which outer was found: the first regular expression inside of
+// outer that matches, or outer.
+func (l *locations) inside(outer *Route, path string, budget *pattern.Budget) (*Route, error) {
+	for _, r := range l.inner[outer] {
+		switch r.Regex.Search(path, budget) {
+		case pattern.Unknown:
+			return nil, errTooLong
+		case pattern.Yes:
+			return l.inside(r, path, budget)
+		case pattern.No:
+		}
+	}
+	return outer, nil
 }
 
 // search returns the first location whose regular expression matches path, or nil. If route is a regular expression,

@@ -8,10 +8,12 @@ import (
 	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/model/document"
+	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
 // TestLocations checks nginx's order of locations, together with the routes of the host. A route is written as its type
-// and its path, behind the namespace b if it belongs to another namespace than the locations.
+// and its path, behind the namespace b if it belongs to another namespace than the locations. The location in which it
+// stands follows "<".
 func TestLocations(t *testing.T) {
 	for name, test := range map[string]struct {
 		routes []string
@@ -48,6 +50,28 @@ func TestLocations(t *testing.T) {
 			map[string]string{
 				"/a.php": `location ~ \.php$`, "/a.PHP": "prefix /", "/img/large/a.jpg": `location ~* \.JPG$`,
 				"/static/a.php": "location ^~ /static", "/x.php": "exact /x.php", "/img/large/a": "location /img/large",
+			},
+		},
+		"regular expressions in locations": {
+			[]string{
+				"location /a", `location ~ \.php$ < location /a`, "location /a/b < location /a",
+				"location ^~ /a/c < location /a", `location ~ x < location ^~ /a/c`, "location = /a/x.php",
+				`location ~ ^/ax < location ~ \.php$`, "location ^~ /s", `location ~ \.css$ < location ^~ /s`,
+				"location /s/t < location ^~ /s", `location ~ \.(css|php|txt)$`, "location ~* ^/(b|d)/X",
+				"location ~ 1 < location ~* ^/(b|d)/X", "location ~ 12 < location ~* ^/(b|d)/X", "prefix /a/long",
+				"regex /r",
+			},
+			map[string]string{
+				"/a/y.php": `location ~ \.php$ < location /a`, "/a/b/y.php": `location ~ \.php$ < location /a`,
+				"/a/b/y": "location /a/b < location /a", "/a/c/y.php": `location ~ \.(css|php|txt)$`,
+				"/a/c/y": "location ^~ /a/c < location /a", "/a/c/x": "location ~ x < location ^~ /a/c",
+				"/a/x.php": "location = /a/x.php", "/ax.php": `location ~ ^/ax < location ~ \.php$`,
+				"/a/y.css": `location ~ \.(css|php|txt)$`, "/y.php": `location ~ \.(css|php|txt)$`,
+				"/s/y.css": `location ~ \.css$ < location ^~ /s`, "/s/t/y.css": `location ~ \.css$ < location ^~ /s`,
+				"/s/t/y.txt": "location /s/t < location ^~ /s", "/s/y.txt": "location ^~ /s",
+				"/b/x": "location ~* ^/(b|d)/X", "/d/x12": "location ~ 1 < location ~* ^/(b|d)/X",
+				"/d/x2": "location ~* ^/(b|d)/X", "/a/long/y.php": `location ~ \.(css|php|txt)$`,
+				"/r/y.txtx": "regex /r",
 			},
 		},
 		"the first regular expression": {
@@ -112,6 +136,10 @@ func hostOf(t *testing.T, routes []string) *host {
 			r.Origin, text = "Ingress/b/x", rest
 		}
 		text, r.everywhere = strings.CutPrefix(text, "! ")
+		if own, outer, ok := strings.Cut(text, " < "); ok {
+			at := strings.LastIndexByte(outer, ' ')
+			text, r.within = own, &ir.PathMatch{Type: ir.MatchType(outer[:at]), Path: outer[at+1:]}
+		}
 		at := strings.LastIndexByte(text, ' ')
 		r.Type, r.Path = text[:at], text[at+1:]
 		if err := h.add(r); err != nil {
@@ -119,6 +147,18 @@ func hostOf(t *testing.T, routes []string) *host {
 		}
 	}
 	return h
+}
+
+// TestLocationOutside checks that a location is not served if the location in which it stands is missing.
+func TestLocationOutside(t *testing.T) {
+	h := hostOf(t, []string{"location /a"})
+	for _, of := range []ir.MatchType{ir.LocationRegex, ir.LocationPrefix, ir.LocationNamed} {
+		r := &Route{Route: exchange.Route{Origin: "Ingress/a/x", Type: string(of), Path: "/a/b"},
+			within: &ir.PathMatch{Type: ir.LocationPrefixOnly, Path: "/a"}}
+		if err := h.add(r); err == nil || !strings.Contains(err.Error(), "the location /a") {
+			t.Errorf("%s: %v", of, err)
+		}
+	}
 }
 
 // TestLocationErrors checks locations that cannot be added.

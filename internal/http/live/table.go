@@ -181,7 +181,7 @@ func (t *Table) route(g *group, h *host, d *document.Route) {
 		Route: exchange.Route{Host: h.name, Path: d.Path, Type: d.Type, Origin: d.Origin,
 			RoutePolicy: d.RoutePolicy},
 		redirect: d.HTTPSRedirect, streams: &streams{all: &t.open}, errors: t.errorPages(d.ErrorPages),
-		everywhere: d.Everywhere,
+		everywhere: d.Everywhere, within: d.Within,
 	}
 	r.tracing = tracing.NewRoute(&r.Route)
 	if len(d.Split) > 0 {

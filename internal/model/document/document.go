@@ -82,6 +82,8 @@ type Route struct {
 	// Everywhere is only set for locations. Without it, a location applies to requests that a route of its own
 	// namespace, or no route, would serve.
 	Everywhere bool `json:"everywhere,omitempty"`
+	// Within is only set for locations that stand in another location, which precedes them in the list.
+	Within *ir.PathMatch `json:"within,omitempty"`
 	// Match contains conditions on the request besides the path. If a request does not meet them, the next route for
 	// its path is tried. Nil means that there are no such conditions.
 	Match *ir.Conditions `json:"match,omitempty"`

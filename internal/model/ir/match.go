@@ -5,6 +5,9 @@ type Match struct {
 	PathMatch
 	// Everywhere makes a location apply to requests for routes of other namespaces, too.
 	Everywhere bool
+	// Within is the location in which a location stands, or nil. A regular expression in another location only applies
+	// to paths that the other location would serve without it.
+	Within *PathMatch
 	// Conditions contains the conditions besides the path. It is nil if there are no such conditions. Among the routes
 	// for the same path, routes with conditions are tried before a route without conditions.
 	Conditions *Conditions
@@ -53,9 +56,9 @@ func (t MatchType) IsLocation() bool {
 
 // PathMatch is a condition on the path of a request.
 type PathMatch struct {
-	Type MatchType
+	Type MatchType `json:"type"`
 	// Path begins with a slash. For MatchRegex, LocationRegex and LocationRegexFold, it is an RE2 pattern.
-	Path string
+	Path string `json:"path"`
 }
 
 // Conditions are additional conditions on a request besides the path. All of them must match.

@@ -174,8 +174,8 @@ func (s *Settings) locationOf(l *snippets.ServerLocation) ServerLocation {
 	content, invalid := s.contentOf(l)
 	early := s.FiltersBeforeServer(l.Match.Path)
 	location := ServerLocation{
-		Match: ir.Match{PathMatch: l.Match, Everywhere: l.Shared}, Line: l.Line, Early: len(early), Settings: content,
-		Service: l.Service,
+		Match: ir.Match{PathMatch: l.Match, Everywhere: l.Shared, Within: l.Within}, Line: l.Line,
+		Early: len(early), Settings: content, Service: l.Service,
 	}
 	unreadable := func(f snippets.Finding) bool { return f.Class == snippets.Unreadable }
 	switch {

@@ -110,8 +110,9 @@ type Path struct {
 	Regex bool
 	// Last is true for a default backend, which serves requests that match no other path of the host.
 	Last bool
-	// Everywhere is only set for locations. See ir.Match.
+	// Everywhere and Within are only set for locations. See ir.Match.
 	Everywhere bool
+	Within     *ir.PathMatch
 	// Field is the position of the path in its object, such as "spec.rules[0].http.paths[0]".
 	Field string
 }

@@ -202,7 +202,7 @@ func (m *mergeState) locationRoute(r *Contribution, p *Path) *ir.Route {
 		filters = append(filters, ir.Forbidden)
 	}
 	return &ir.Route{
-		Match:   ir.Match{PathMatch: p.Match, Everywhere: p.Everywhere},
+		Match:   ir.Match{PathMatch: p.Match, Everywhere: p.Everywhere, Within: p.Within},
 		Filters: append(filters, p.Filters...), Backends: ir.To(p.Backend), Proxy: p.Proxy, Origin: r.Ref(),
 		RoutePolicy: p.RoutePolicy,
 	}

@@ -29,7 +29,8 @@ func (r *reading) server() {
 func (r *reading) location(l *annotations.ServerLocation) *hosts.Path {
 	path := l.Match.Path
 	p := &hosts.Path{
-		Match: l.Match.PathMatch, Everywhere: l.Match.Everywhere, Filters: l.Filters, Early: l.Early,
+		Match: l.Match.PathMatch, Everywhere: l.Match.Everywhere, Within: l.Match.Within,
+		Filters: l.Filters, Early: l.Early,
 		Proxy:       ir.Proxy{Attempts: l.Settings.Attempts, Forwarding: l.Settings.ForwardingFor(path)},
 		RoutePolicy: r.annotations.RoutePolicy,
 	}

@@ -22,6 +22,8 @@ type ServerResult struct {
 type ServerLocation struct {
 	Place
 	Match ir.PathMatch
+	// Within is the location in which this location stands, or nil. It precedes this location.
+	Within *ir.PathMatch
 	// Closed is true if requests must get 503, because of a directive that is not supported. Internal is true if
 	// requests of clients must get 404, and only requests that other locations pass on are served.
 	Closed, Internal bool
@@ -125,6 +127,9 @@ func (r *reader) readLocation(d *Directive) error {
 		return err
 	}
 	l := &locationReader{ServerLocation: ServerLocation{Place: r.place(d), Match: match}, outer: r}
+	if r.location != nil {
+		l.Within = &r.location.Match
+	}
 	top := &scope{context: inLocation}
 	l.content = &reader{out: &Result{}, common: r.common, shared: r.shared, server: r.server, top: top, scope: top,
 		location: &l.ServerLocation}
@@ -144,9 +149,11 @@ func (r *reader) checkPath(match *ir.PathMatch) error {
 		return errors.New("nginx allows a location with a name only outside of other locations, and no locations in it")
 	case match.Type == ir.LocationNamed:
 		return checkLocationName(match.Path)
-	case r.location != nil && (isRegex(r.location.Match.Type) || isRegex(match.Type)):
-		return &problem{Guard, "changes who responds: write it outside of the other location, because one of them is " +
-			"a regular expression"}
+	case r.location != nil && r.location.Match.Type == ir.LocationExact:
+		return errors.New("it is in a location with an equal sign, which nginx does not allow")
+	case r.location != nil && isRegex(r.location.Match.Type) && !isRegex(match.Type):
+		return &problem{Guard, "changes who responds: write it outside of the other location, because only that one " +
+			"is a regular expression"}
 	case isRegex(match.Type):
 		return r.checkPattern(match.Path, match.Type == ir.LocationRegexFold)
 	case !strings.HasPrefix(match.Path, "/"):
@@ -155,8 +162,6 @@ func (r *reader) checkPath(match *ir.PathMatch) error {
 		return errControl
 	case r.location == nil:
 		return nil
-	case r.location.Match.Type == ir.LocationExact:
-		return errors.New("it is in a location with an equal sign, which nginx does not allow")
 	case !strings.HasPrefix(match.Path, r.location.Match.Path):
 		return fmt.Errorf("the path is not below %s, the path of the outer location",
 			nginx.Quote(r.location.Match.Path))

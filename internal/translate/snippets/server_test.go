@@ -17,7 +17,11 @@ func serverMeaning(t *testing.T, r *snippets.ServerResult) string {
 		all = append(all, of)
 	}
 	for _, l := range r.Locations {
-		text := strings.TrimPrefix(string(l.Match.Type), "location") + " " + l.Match.Path + ":"
+		text := strings.TrimPrefix(string(l.Match.Type), "location") + " " + l.Match.Path
+		if l.Within != nil && strings.Contains(text, "~ ") {
+			text += " in " + l.Within.Path
+		}
+		text += ":"
 		if l.Closed {
 			text += " closed"
 		}
@@ -98,7 +102,9 @@ func TestLocations(t *testing.T) {
 			`{"steps":[{"if":{"variable":"http_x"}}]}`,
 		"location /a { auth_request /x; }":                "/a: closed",
 		"location /a { limit_except GET { deny all; } }":  "/a: closed",
-		`location /a { location ~ \.php$ { deny all; } }`: "/a: closed",
+		`location /a { location ~ \.php$ { deny all; } }`: "/a:" + "\n" + `~ \.php$ in /a: deny all`,
+		"location ~ ^/a { location ~ b { } add_header A b; }": `~ ^/a: {"add_headers":[{"name":"A","value":"b"}]}` +
+			"\n" + `~ b in ^/a: {"add_headers":[{"name":"A","value":"b"}]}`,
 		`location ~ \.php$ { location /a { deny all; } }`: `~ \.php$: closed`,
 		"more_set_headers 'A: b'; location /a { more_set_headers 'C: d'; } #x": "" +
 			`{"more_headers":[{"set":[{"name":"A","value":"b"}]}],"server":true}` + "\n/a: " +
