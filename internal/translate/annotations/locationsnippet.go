@@ -23,6 +23,37 @@ type locationTexts struct {
 	Invalid []snippets.Finding
 	// Refused contains the findings for texts that cannot be interpreted, except the findings that are their errors.
 	Refused []snippets.Finding
+	// Annotated are the names of the annotations of the Ingress. It is nil if Shared is empty.
+	Annotated []string
+}
+
+// applies reports whether a value in the snippets takes effect. An annotation of the Ingress takes precedence over the
+// text of the ConfigMap. nginx would refuse both together.
+func (l *locationTexts) applies(v snippets.Value) bool {
+	return !v.Shared || !slices.ContainsFunc(l.Annotated, func(name string) bool {
+		return name == v.Annotation || isProxyRedirect(name) && isProxyRedirect(v.Annotation)
+	})
+}
+
+func isProxyRedirect(name string) bool {
+	return name == proxyRedirectFrom.Name || name == proxyRedirectTo.Name
+}
+
+// overridden returns an information for each line of the ConfigMap's snippet that an annotation of the Ingress
+// overrides.
+func (l *locationTexts) overridden() (all []report.Problem) {
+	if l.Read == nil {
+		return nil
+	}
+	for _, v := range l.Read.Values {
+		if !l.applies(v) && slices.Contains(l.Annotated, v.Annotation) {
+			all = append(all, report.Problem{Severity: report.Info, Reason: report.UnsupportedValue,
+				Field: report.AnnotationField(Key(v.Annotation)), Message: fmt.Sprintf(
+					"line %d of location-snippet in the ConfigMap sets the same, and has no effect on this Ingress: "+
+						"the annotation takes precedence", v.Line)})
+		}
+	}
+	return all
 }
 
 const locationDoc = " The page [Snippets](snippets.md) lists the directives and their effects. If the snippet " +
@@ -82,6 +113,9 @@ func (s *Settings) finishLocation() {
 	}
 	l.Read = s.HTTP.Location(l.Own, l.Shared)
 	for _, v := range l.Read.Values {
+		if !l.applies(v) {
+			continue
+		}
 		if err := Table.Find(v.Annotation).Parse(s, v.Text); err != nil {
 			class := snippets.Unreadable
 			if nginx.IsUsable(err) || errors.As(err, new(nginx.Unsupported)) {
@@ -108,7 +142,7 @@ func (s *Settings) checkLocation() {
 		slices.ContainsFunc(l.Invalid, func(f snippets.Finding) bool { return f.Class == snippets.Unreadable })
 	for _, v := range l.Read.Values {
 		row := Table.Find(v.Annotation)
-		if row.Check == nil {
+		if row.Check == nil || !l.applies(v) {
 			continue
 		}
 		if message := row.Check(s); message != "" {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -53,5 +54,40 @@ func TestLinesOfRefusedSnippet(t *testing.T) {
 	want := []string{"error line 2", "warning line 1", "error line 4", "info line 5"}
 	if !slices.Equal(got, want) {
 		t.Errorf("the problems are %v, want %v", got, want)
+	}
+}
+
+// TestSnippetBehindAnnotations checks that an annotation takes precedence over the same setting in the ConfigMap's
+// snippet, and that the author of the Ingress is told.
+func TestSnippetBehindAnnotations(t *testing.T) {
+	defaults := annotations.Settings{}
+	if err := annotations.LocationsSnippet.Parse(&defaults,
+		"proxy_read_timeout 5s;\nproxy_send_timeout 6s;\nproxy_redirect /a /b;"); err != nil {
+		t.Fatal(err)
+	}
+	defaults.Finish()
+	for name, c := range map[string]struct {
+		all         map[string]string
+		read, write time.Duration
+		problems    []string
+	}{
+		"no annotation": {nil, 5 * time.Second, 6 * time.Second, nil},
+		"an annotation": {map[string]string{annotations.Prefix + "proxy-read-timeout": "9"}, 9 * time.Second,
+			6 * time.Second, []string{"info metadata.annotations[" + annotations.Prefix + "proxy-read-timeout]: line 1"}},
+		"another annotation": {map[string]string{annotations.Prefix + "proxy-redirect-from": "off"}, 5 * time.Second,
+			6 * time.Second, []string{"info metadata.annotations[" + annotations.Prefix + "proxy-redirect-from]: line 3"}},
+	} {
+		settings, problems := annotations.Parse(defaults, c.all)
+		if settings.Attempts.Read != c.read || settings.Attempts.Write != c.write {
+			t.Errorf("%s: the limits are %v and %v", name, settings.Attempts.Read, settings.Attempts.Write)
+		}
+		var got []string
+		for _, p := range problems {
+			line, _, _ := strings.Cut(p.Message, " of ")
+			got = append(got, fmt.Sprintf("%s %s: %s", p.Severity, p.Field, line))
+		}
+		if !slices.Equal(got, c.problems) {
+			t.Errorf("%s: the problems are %v", name, problems)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package annotations
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/option"
@@ -146,10 +147,24 @@ func Parse(defaults Settings, all map[string]string) (*Settings, []report.Proble
 	for _, row := range refusals {
 		defaults.refuse(row)
 	}
+	if l := &defaults.Asked.Snippets.Location; l.Shared != "" {
+		l.Annotated = annotated(all)
+	}
 	defaults.Finish()
 	defaults.finishFirewall()
 	defaults.checkLocation()
 	defaults.checkServer()
 	r.Check()
-	return &defaults, r.Problems
+	return &defaults, append(r.Problems, defaults.Asked.Snippets.Location.overridden()...)
+}
+
+// annotated returns the names of the annotations that have a value.
+func annotated(all map[string]string) (names []string) {
+	for key, value := range all {
+		if name, ours := nameOf(key); ours && strings.TrimSpace(value) != "" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
