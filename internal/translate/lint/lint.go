@@ -124,14 +124,16 @@ func WithoutOptions(verdicts []*report.Verdict) []*report.Verdict {
 	return verdicts
 }
 
-// decidedBy returns the option that decides whether a problem occurs, or "" if the problem does not depend on an
-// option.
+// decidedBy returns the option that decides whether a problem occurs, which may be followed by a reason. It returns ""
+// if the problem does not depend on an option.
 func decidedBy(p report.Problem) string {
 	switch {
 	case p.Reason == report.AddressNotAllowed:
 		return "reach_allow"
 	case p.Reason == report.PortNotAllowed:
 		return "service_tcp_ports or service_udp_ports"
+	case p.Reason == report.AnnotationNotAllowed:
+		return "configmap, because this ConfigMap says whether the annotation is allowed"
 	case p.Message == ingress.PassthroughIsOff:
 		return "ssl_passthrough"
 	}

@@ -114,6 +114,9 @@ func TestWithoutOptions(t *testing.T) {
 				"service_tcp_ports or service_udp_ports"},
 		{report.Problem{Severity: report.Warning, Reason: report.InvalidAnnotation, Message: ingress.PassthroughIsOff},
 			"info NotChecked Ingress/a/web : not checked: set --config to a Caddyfile with the option ssl_passthrough"},
+		{report.Problem{Severity: report.Error, Reason: report.AnnotationNotAllowed, Field: "f", Message: "m"},
+			"info NotChecked Ingress/a/web f: not checked: set --config to a Caddyfile with the option configmap, " +
+				"because this ConfigMap says whether the annotation is allowed"},
 		{report.Problem{Severity: report.Error, Reason: report.InvalidAnnotation, Field: "f", Message: "m"},
 			"error InvalidAnnotation Ingress/a/web f: m"},
 	} {
