@@ -175,3 +175,14 @@ func TestServerSnippetOfTheConfigMap(t *testing.T) {
 		}
 	})
 }
+
+// TestServerSnippetRefused checks that the locations of the ConfigMap stay closed for all namespaces if the snippet of
+// the namespace that owns the host is refused.
+func TestServerSnippetRefused(t *testing.T) {
+	in := start(t, rivals(t)+allowingSnippets(`server-snippet: "location ~ /\\.git { deny all; }"`)+
+		tenant("a", 1, annotate(rule("main", "h.example", "Prefix", "/app", "one"), "server-snippet", "location /x {"))+
+		tenant("b", 3, rule("other", "h.example", "Prefix", "/b", "one")), "configmap default/global")
+	in.expect("h.example", "/app", 503, "")
+	in.expect("h.example", "/b", 200, "B /b")
+	in.expect("h.example", "/b/.git", 503, "")
+}

@@ -134,19 +134,22 @@ type ServerLocation struct {
 // Server returns the meaning of the snippets for servers. It returns nil if there are none.
 func (s *Settings) Server() *Server {
 	texts := &s.Asked.Snippets.Server
-	if texts.Refused {
-		return &Server{Closed: true, Reason: texts.Reason}
-	}
 	read := s.readServer()
-	if read == nil {
+	if read == nil && !texts.Refused {
 		return nil
 	}
-	if f := cmp.Or(read.Closed(false), read.Closed(true)); f != nil {
-		return &Server{Text: texts.Own, Closed: true, Reason: f.String()}
+	shared := s.HTTP.Server("", texts.Shared)
+	server := &Server{Text: texts.Own, Closed: texts.Refused, Reason: texts.Reason, Shared: serverFilters(shared)}
+	if read != nil && !server.Closed {
+		if f := cmp.Or(read.Closed(false), read.Closed(true)); f != nil {
+			server.Closed, server.Reason = true, f.String()
+		}
 	}
-	server := &Server{Text: texts.Own, Filters: serverFilters(read)}
-	if texts.Shared != "" {
-		server.Shared = serverFilters(s.HTTP.Server("", texts.Shared))
+	if server.Closed {
+		// The locations of the ConfigMap may keep clients out of the paths of other namespaces.
+		read = shared
+	} else {
+		server.Filters = serverFilters(read)
 	}
 	for i := range read.Locations {
 		server.Locations = append(server.Locations, s.locationOf(&read.Locations[i]))
@@ -181,7 +184,7 @@ func (s *Settings) locationOf(l *snippets.ServerLocation) ServerLocation {
 	switch {
 	case l.Closed, slices.ContainsFunc(invalid, unreadable):
 		location.Filters = []ir.Filter{ir.Unavailable}
-		location.Early = 0
+		location.Early = 1
 	default:
 		var first []ir.Filter
 		if l.Internal {

@@ -135,8 +135,8 @@ func (r *Contribution) closedOn(host string) *Contribution {
 // error responses.
 func (p *Path) Closed() *Path {
 	return &Path{
-		Match: p.Match, Filters: []ir.Filter{ir.Unavailable}, Backend: p.Backend, Regex: p.Regex, Last: p.Last,
-		Field: p.Field, RoutePolicy: p.RoutePolicy,
+		Match: p.Match, Filters: []ir.Filter{ir.Unavailable}, Early: 1, Backend: p.Backend, Regex: p.Regex,
+		Last: p.Last, Everywhere: p.Everywhere, Field: p.Field, RoutePolicy: p.RoutePolicy,
 	}
 }
 

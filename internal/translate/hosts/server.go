@@ -14,7 +14,7 @@ type Server struct {
 	// Text is the snippet of the object. It is empty if only the ConfigMap has a snippet.
 	Text string
 	// Closed is true if all paths of the hosts in the namespace must return 503, because the snippet of the object is
-	// not supported.
+	// not supported. Locations are then the locations of the ConfigMap alone, which return 503, too.
 	Closed bool
 	// Reason is the reason why Closed is true. It may be empty.
 	Reason string
@@ -39,7 +39,13 @@ func (s *Server) closed() *Server {
 	if s == nil {
 		return nil
 	}
-	return &Server{Text: s.Text, Closed: true, Reason: s.Reason}
+	closed := &Server{Text: s.Text, Closed: true, Reason: s.Reason}
+	for _, p := range s.Locations {
+		if p.Everywhere {
+			closed.Locations = append(closed.Locations, p.Closed())
+		}
+	}
+	return closed
 }
 
 // findServer sets m.server: the oldest object of the namespace that owns the host with a snippet of its own, or else

@@ -36,7 +36,7 @@ func (r *reading) location(l *annotations.ServerLocation) *hosts.Path {
 	}
 	if p.Backend = r.locationBackend(l); p.Backend == nil {
 		p.Backend = r.unused()
-		p.Filters, p.Early = []ir.Filter{ir.Unavailable}, 0
+		p.Filters, p.Early = []ir.Filter{ir.Unavailable}, 1
 	}
 	p.Redirect, p.RedirectAlways = r.annotations.RedirectFor(path, p.Filters, r.options.HTTPSPort)
 	return p
