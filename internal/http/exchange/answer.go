@@ -12,10 +12,16 @@ import (
 type Failure struct {
 	Status int
 	Err    error
+	// Undecided is true if a filter could not decide whether to accept the request. No error page of a program replaces
+	// such a response, because the page may pass the request to an endpoint.
+	Undecided bool
 }
 
 // Fail returns a Failure.
-func Fail(status int, err error) *Failure { return &Failure{status, err} }
+func Fail(status int, err error) *Failure { return &Failure{Status: status, Err: err} }
+
+// FailUndecided returns a Failure for a request about which a filter could not decide.
+func FailUndecided(status int, err error) *Failure { return &Failure{status, err, true} }
 
 func (f *Failure) Error() string {
 	if f.Err == nil {

@@ -22,7 +22,7 @@ func (x *Exchange) definedVariable(name string) string {
 // value may decide about access.
 func (x *Exchange) VariablesFailed() error {
 	if reason := x.defined.Failed(); reason != nil {
-		return Fail(reason.Status, reason)
+		return FailUndecided(reason.Status, reason)
 	}
 	return nil
 }

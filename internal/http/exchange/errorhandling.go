@@ -110,6 +110,12 @@ func (s *errorState) find(status int) *errorPage {
 	return nil
 }
 
+// HasPageFor reports whether a program has an error page for a request that has failed with err.
+func (x *Exchange) HasPageFor(err error) bool {
+	failure := (*Failure)(nil)
+	return x.HasErrorPage(StatusOf(err)) && !(errors.As(err, &failure) && failure.Undecided)
+}
+
 // HasErrorPage reports whether a program has an error page for responses of the controller with this status.
 func (x *Exchange) HasErrorPage(status int) bool { return x.errors.find(status) != nil }
 
@@ -124,7 +130,7 @@ func (x *Exchange) AtErrorPage() bool {
 }
 
 // PassToErrorPage makes the request, which has failed with err, a request for the error page of a program, and returns
-// ErrReroute. If the page is at another host, it redirects the client. The caller must have checked with HasErrorPage
+// ErrReroute. If the page is at another host, it redirects the client. The caller must have checked with HasPageFor
 // that there is a page.
 func (x *Exchange) PassToErrorPage(err error) error {
 	// The caches are filled, because they are derived from the request of the client.

@@ -51,7 +51,7 @@ func (h *basicAuth) Apply(x *exchange.Exchange) (bool, error) {
 	case err == nil:
 		return false, nil
 	case errors.Is(err, basicauth.ErrUnavailable), errors.Is(err, basicauth.ErrBusy):
-		return false, exchange.Fail(http.StatusServiceUnavailable, err)
+		return false, exchange.FailUndecided(http.StatusServiceUnavailable, err)
 	case errors.Is(err, basicauth.ErrRefused), errors.Is(err, errNoPassword):
 		x.ErrorFields = append(x.ErrorFields, h.challenge)
 		return false, exchange.Fail(http.StatusUnauthorized, err)

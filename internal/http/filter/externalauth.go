@@ -175,7 +175,7 @@ var (
 // removes these fields from the client's request, and also similar names that the backend could confuse with them.
 func (h *externalAuth) Apply(x *exchange.Exchange) (bool, error) {
 	if hostOf(x) == "" && h.url.NamesClientsHost() {
-		return false, exchange.Fail(http.StatusServiceUnavailable, errAuthHost)
+		return false, exchange.FailUndecided(http.StatusServiceUnavailable, errAuthHost)
 	}
 	verdict, err := h.verdict(x)
 	h.skip(x)
@@ -184,7 +184,7 @@ func (h *externalAuth) Apply(x *exchange.Exchange) (bool, error) {
 	case errors.As(err, &failure):
 		return false, err
 	case errors.Is(err, callout.ErrBusy):
-		return false, exchange.Fail(http.StatusServiceUnavailable, err)
+		return false, exchange.FailUndecided(http.StatusServiceUnavailable, err)
 	case err != nil:
 		return false, exchange.Fail(http.StatusInternalServerError, err)
 	}

@@ -63,7 +63,7 @@ func newPathCondition(of *ir.Condition) (c pathCondition, err error) {
 	return c, err
 }
 
-var errAmbiguousForProgram = exchange.Fail(http.StatusBadRequest,
+var errAmbiguousForProgram = exchange.FailUndecided(http.StatusBadRequest,
 	errors.New("the path is ambiguous: an endpoint could interpret it as another path, for which a snippet decides "+
 		"differently"))
 

@@ -37,9 +37,9 @@ const (
 
 var (
 	errEmptyStep = errors.New("a step of the program is empty")
-	errTooLarge  = exchange.Fail(http.StatusInternalServerError,
+	errTooLarge  = exchange.FailUndecided(http.StatusInternalServerError,
 		errors.New("a program sets a value that is too large"))
-	errSearchTooLong = exchange.Fail(http.StatusBadRequest,
+	errSearchTooLong = exchange.FailUndecided(http.StatusBadRequest,
 		errors.New("the request is too long for the regular expressions of a program"))
 )
 

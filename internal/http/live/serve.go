@@ -178,7 +178,7 @@ func (t *Table) serveOn(x *exchange.Exchange, i *instance, route *Route, to *des
 	}
 	err = withoutEndpoints(x, withoutCycle(x, err))
 	switch {
-	case x.HasErrorPage(exchange.StatusOf(err)) && replaceable(x, err):
+	case x.HasPageFor(err) && replaceable(x, err):
 		return passToErrorPage(x, err)
 	case route.errors == nil:
 		return err

@@ -99,3 +99,26 @@ func TestSnippetErrorPagesOfTenants(t *testing.T) {
 		in.expect("h.example", path, want.status, want.body)
 	}
 }
+
+// TestSnippetErrorPagesOpenNothing checks that error pages which pass requests to an endpoint do not serve requests that
+// get an error because the controller cannot decide about them.
+func TestSnippetErrorPagesOpenNothing(t *testing.T) {
+	location := func(path string, annotations ...string) string {
+		return annotate(rule(path[1:], "h.example", "Prefix", path, "one"), annotations...)
+	}
+	in := start(t, rivals(t)+allowingSnippets()+tenant("a", 1, annotate(rule("main", "h.example", "Prefix", "/", "one"),
+		"server-snippet", `error_page 400 403 503 =200 @open; location @open { proxy_pass http://one; }
+location /guarded { auth_request /login; } location /elsewhere { proxy_pass http://one.b; }`),
+		location("/users", "auth-type", "basic", "auth-secret", "missing"),
+		location("/long", "configuration-snippet", "if ($http_x ~ '(a|b|ab|aa|aab)*x$') { return 403; }"),
+		location("/refused", "configuration-snippet", "deny all")), "configmap default/global")
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		for path, want := range map[string]int{"/": 200, "/guarded": 503, "/elsewhere": 503, "/users": 503, "/refused": 503,
+			"/long": 400} {
+			got := in.fetch(in.client, in.origin("h.example")+path, "X: "+strings.Repeat("a", 30_000))
+			if got.status != want {
+				t.Errorf("%s is %d %q, want %d", path, got.status, got.body, want)
+			}
+		}
+	})
+}
