@@ -109,7 +109,7 @@ func snippetFiles(t *testing.T) (files []*snippetFile) {
 // complete fails the test unless a file has all that a reader needs.
 func (f *snippetFile) complete(t *testing.T) {
 	t.Helper()
-	if f.About == "" || f.Snippet+f.Server == "" && f.ConfigMap == nil || len(f.Exchanges) == 0 {
+	if f.About == "" || f.Snippet+f.Server == "" && f.ConfigMap == nil && f.Annotations == nil || len(f.Exchanges) == 0 {
 		t.Fatalf("%s: about, snippets or exchanges are missing", f.name)
 	}
 	for _, x := range f.Exchanges {
@@ -304,8 +304,8 @@ func TestSnippetFiles(t *testing.T) {
 	t.Run("together", func(t *testing.T) { checkSnippets(t, together...) })
 }
 
-// checkSnippets checks the exchanges of files that one ConfigMap applies to.
-func checkSnippets(t *testing.T, all ...*snippetEndpoints) {
+// checkSnippets checks the exchanges of files that one ConfigMap applies to. It returns the controller.
+func checkSnippets(t *testing.T, all ...*snippetEndpoints) *ingress {
 	t.Helper()
 	objects, keys := class, map[string]string{}
 	for _, e := range all {
@@ -330,4 +330,5 @@ func checkSnippets(t *testing.T, all ...*snippetEndpoints) {
 			})
 		}
 	})
+	return in
 }
