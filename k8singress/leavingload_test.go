@@ -145,9 +145,11 @@ func (c *crowd) repeats(url string, fresh bool, transport func() http.RoundTripp
 	})
 }
 
+// isTimeout reports whether a QUIC handshake lasted too long. The errors of net/http that wrap it do not report this.
 func isTimeout(err error) bool {
-	var timeout net.Error
-	return errors.As(err, &timeout) && timeout.Timeout()
+	var idle *quic.IdleTimeoutError
+	var handshake *quic.HandshakeTimeoutError
+	return errors.As(err, &idle) || errors.As(err, &handshake)
 }
 
 func closeConnections(transport http.RoundTripper) {
