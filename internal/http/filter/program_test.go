@@ -105,13 +105,14 @@ var programStepCases = []filterCase{
 		{"if": {"variable": "arg_a", "directives": {"add_headers": [{"name": "X", "value": "a"}]}}},
 		{"if": {"variable": "arg_b", "directives": {"add_headers": [{"name": "X", "value": "b"}]}}},
 		{"if": {"variable": "arg_c"}},
-		{"if": {"variable": "arg_d", "directives": {}}}], "add_headers": [{"name": "X", "value": "top"}]}`, requests: []requestCase{
-		{request: "GET /", next: same, response: "200 | X: top"},
-		{request: "GET /?a=1", next: same, response: "200 | X: a"},
-		{request: "GET /?a=1&b=1", next: same, response: "200 | X: b"},
-		{request: "GET /?a=1&b=1&c=1", next: same, response: "200 | X: top"},
-		{request: "GET /?a=1&d=1", next: same, response: "200"},
-	}},
+		{"if": {"variable": "arg_d", "directives": {}}}], "add_headers": [{"name": "X", "value": "top"}]}`,
+		requests: []requestCase{
+			{request: "GET /", next: same, response: "200 | X: top"},
+			{request: "GET /?a=1", next: same, response: "200 | X: a"},
+			{request: "GET /?a=1&b=1", next: same, response: "200 | X: b"},
+			{request: "GET /?a=1&b=1&c=1", next: same, response: "200 | X: top"},
+			{request: "GET /?a=1&d=1", next: same, response: "200"},
+		}},
 	{name: "a value that doubles", settings: steps(
 		`{"set": {"name": "a", "value": "` + string(make16()) + `"}},` + doubling(20)),
 		requests: []requestCase{gets("GET /", "500")}},
@@ -164,7 +165,8 @@ var invalidPrograms = []filterCase{
 	rejected("a removed header", `{"more_headers": [{"clear": ["A B"]}]}`, "A B"),
 	rejected("a request header", `{"input_headers": [{"set": [{"name": "Upgrade", "value": "a"}]}]}`, "Upgrade"),
 	rejected("expires", `{"expires": {"mode": "never"}}`, "never"),
-	rejected("expires in a condition", steps(`{"if": {"variable": "a", "directives": {"expires": {"mode": "never"}}}}`), "never"),
+	rejected("expires in a condition",
+		steps(`{"if": {"variable": "a", "directives": {"expires": {"mode": "never"}}}}`), "never"),
 	rejected("a variable of authentication", `{"auth_variables": [{"name": "uri", "value": "a"}]}`, "cannot set"),
 	rejected("its value", `{"auth_variables": [{"name": "a", "value": "$"}]}`, "$"),
 }

@@ -145,9 +145,9 @@ func accept(t testing.TB, serve func(net.Conn)) string {
 	return listener.Addr().String()
 }
 
-// acceptFrom passes each connection of listener to serve, on a goroutine of its own. The returned channel is closed when
-// the listener is closed and each call of serve has returned. Unlike fixture.Serve, acceptFrom closes no connection,
-// because a connection that switched protocols outlives serve.
+// acceptFrom passes each connection of listener to serve, on a goroutine of its own. The returned channel is closed
+// when the listener is closed and each call of serve has returned. Unlike fixture.Serve, acceptFrom closes no
+// connection, because a connection that switched protocols outlives serve.
 func acceptFrom(listener net.Listener, serve func(net.Conn)) <-chan struct{} {
 	var running sync.WaitGroup
 	// This goroutine counts as well, so the count cannot fall to zero before the last connection is accepted.

@@ -124,7 +124,9 @@ func TestCookiesLikeNginx(t *testing.T) {
 		"a = 1": "1", "\ta=1": "", "a=ä": "ä", ";;a=1;": "1", "a=x,y": "x,y", "b=x,a=y": "y", "ab=1; a=2": "2",
 		"b": "", "": "",
 	} {
-		r := message.Request{Fields: message.Fields{message.NewField("Cookie", "c=3"), message.NewField("Cookie", line)}}
+		r := message.Request{
+			Fields: message.Fields{message.NewField("Cookie", "c=3"), message.NewField("Cookie", line)},
+		}
 		if got := r.CookieLikeNginx("a"); got != want {
 			t.Errorf("%q: %q, want %q", line, got, want)
 		}

@@ -11,10 +11,10 @@ var advices = []struct {
 	part *regexp.Regexp
 	text string
 }{
-	{regexp.MustCompile(`^\(\?<?[=!]`), "RE2 cannot look ahead or behind: match the texts that you want instead, or, in " +
-		"a snippet, exclude texts by an if with the operator !~"},
-	{regexp.MustCompile(`^\\[1-9kg]`), "RE2 cannot refer to an earlier group: write out the texts that may repeat, as in " +
-		"(aa|bb)"},
+	{regexp.MustCompile(`^\(\?<?[=!]`), "RE2 cannot look ahead or behind: match the texts that you want instead, or, " +
+		"in a snippet, exclude texts by an if with the operator !~"},
+	{regexp.MustCompile(`^\\[1-9kg]`), "RE2 cannot refer to an earlier group: write out the texts that may repeat, " +
+		"as in (aa|bb)"},
 	{regexp.MustCompile(`[*+?}]\+$`), "RE2 has no possessive quantifiers, and needs none: remove the last +"},
 	{regexp.MustCompile(`^\(\?>`), "RE2 has no atomic groups, and needs none: write (?:"},
 	{regexp.MustCompile(`^\(\?'`), "write the name of a group as in (?<name>"},

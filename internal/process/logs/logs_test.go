@@ -149,7 +149,8 @@ func load(t *testing.T, config []byte) {
 	}
 }
 
-// stopAtEnd stops Caddy at the end of the test. It forgets lines of earlier tests, which may log after Caddy has stopped.
+// stopAtEnd stops Caddy at the end of the test. It forgets lines of earlier tests, which may log after Caddy has
+// stopped.
 func stopAtEnd(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// snippetFile is a file of testdata/snippets. It has snippets, and exchanges that show their effect. In all texts, OTHER
-// is the address of the second endpoint.
+// snippetFile is a file of testdata/snippets. It has snippets, and exchanges that show their effect. In all texts,
+// OTHER is the address of the second endpoint.
 type snippetFile struct {
 	// name is the name of the file without its extension. It is also the name of the Ingress and of its Service. The
 	// host is name.example.

@@ -80,8 +80,8 @@ type Settings struct {
 	HTTP *snippets.HTTP
 	// Gate says which annotations are allowed. It is set in the ConfigMap; no annotation changes it.
 	Gate Gate
-	// Closed is true if all requests for the Ingress get 503. ClosedBy describes the ConfigMap and the problem because of
-	// which it is true in the default settings; no annotation changes it.
+	// Closed is true if all requests for the Ingress get 503. ClosedBy describes the ConfigMap and the problem because
+	// of which it is true in the default settings; no annotation changes it.
 	Closed   bool
 	ClosedBy string
 	// Asked holds the values of annotations from which Finish derives the final settings.

@@ -213,8 +213,8 @@ func (r *reader) proxyPass(d *Directive) error {
 	case defaults[scheme] == "", !isLabel(labels[0]), len(labels) > 1 && !isLabel(labels[1]), !isLabel(port),
 		domain != "" && domain != "svc" && domain != "svc.cluster.local":
 		return misuse("does not name a Service: write http:// or https://, and the name and the port of a Service in " +
-			"this namespace, such as http://NAME:8080 or http://NAME.NAMESPACE.svc.cluster.local:8080, without a path " +
-			"and without variables")
+			"this namespace, such as http://NAME:8080 or http://NAME.NAMESPACE.svc.cluster.local:8080, without a " +
+			"path and without variables")
 	}
 	r.location.Service = &Service{Name: labels[0], Port: port}
 	if len(labels) > 1 {

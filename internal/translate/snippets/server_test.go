@@ -123,8 +123,8 @@ func TestLocations(t *testing.T) {
 // TestClosedLocation checks that the finding because of which a location is closed says so.
 func TestClosedLocation(t *testing.T) {
 	for text, want := range map[string]string{
-		"location /a {\n auth_request /x; }": `line 2: "auth_request" is not supported, and .*; meanwhile, requests for ` +
-			`the location in line 1 get 503`,
+		"location /a {\n auth_request /x; }": `line 2: "auth_request" is not supported, and .*; meanwhile, requests ` +
+			`for the location in line 1 get 503`,
 		"location /a {\n location /a/b {\n proxy_pass http://10.0.0.1; } }": `line 3: "proxy_pass" does not name a ` +
 			`Service: .*; meanwhile, requests for the location in line 2 get 503`,
 	} {
