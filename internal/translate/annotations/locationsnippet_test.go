@@ -73,9 +73,9 @@ func TestSnippetBehindAnnotations(t *testing.T) {
 	}{
 		"no annotation": {nil, 5 * time.Second, 6 * time.Second, nil},
 		"an annotation": {map[string]string{annotations.Prefix + "proxy-read-timeout": "9"}, 9 * time.Second,
-			6 * time.Second, []string{"info metadata.annotations[" + annotations.Prefix + "proxy-read-timeout]: line 1"}},
+			6 * time.Second, []string{"info proxy-read-timeout: line 1"}},
 		"another annotation": {map[string]string{annotations.Prefix + "proxy-redirect-from": "off"}, 5 * time.Second,
-			6 * time.Second, []string{"info metadata.annotations[" + annotations.Prefix + "proxy-redirect-from]: line 3"}},
+			6 * time.Second, []string{"info proxy-redirect-from: line 3"}},
 	} {
 		settings, problems := annotations.Parse(defaults, c.all)
 		if settings.Attempts.Read != c.read || settings.Attempts.Write != c.write {
@@ -84,7 +84,8 @@ func TestSnippetBehindAnnotations(t *testing.T) {
 		var got []string
 		for _, p := range problems {
 			line, _, _ := strings.Cut(p.Message, " of ")
-			got = append(got, fmt.Sprintf("%s %s: %s", p.Severity, p.Field, line))
+			name := strings.TrimSuffix(strings.TrimPrefix(p.Field, "metadata.annotations["+annotations.Prefix), "]")
+			got = append(got, fmt.Sprintf("%s %s: %s", p.Severity, name, line))
 		}
 		if !slices.Equal(got, c.problems) {
 			t.Errorf("%s: the problems are %v", name, problems)
