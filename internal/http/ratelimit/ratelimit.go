@@ -1,6 +1,6 @@
 // Package ratelimit limits the request rate and the number of concurrent requests of clients, like nginx's limit_req
-// and limit_conn. A zone holds the state of the clients of one Ingress. The package has no clock: callers pass the
-// current time.
+// and limit_conn. A zone holds the state of the clients of one Ingress, or of all Ingresses that use a zone of the
+// administrator. The package has no clock: callers pass the current time.
 //
 // Each client has an excess, as in nginx: the number of requests that it has sent beyond its rate, in thousandths of a
 // request. The excess grows by 1000 with each request and decreases over time. A zone stores a limited number of

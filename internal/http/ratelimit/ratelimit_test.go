@@ -136,6 +136,48 @@ func TestAFullZone(t *testing.T) {
 	}
 }
 
+// TestDelays checks how long requests beyond a rate must wait: until the client keeps its rate, as in nginx.
+func TestDelays(t *testing.T) {
+	zone := ratelimit.NewZones().Requests("z", ratelimit.Rates{PerSecond: 2})
+	bursts, undelayed := ratelimit.Bursts{PerSecond: 4}, ratelimit.Bursts{PerSecond: 2}
+	for n, want := range []time.Duration{0, 0, 0, 500 * time.Millisecond, time.Second} {
+		if !zone.Allows(nth(1), bursts, 0) {
+			t.Errorf("request %d is not allowed", n+1)
+		}
+		if got, ok := zone.TakeDelayed(nth(1), bursts, undelayed, 0); got != want || !ok {
+			t.Errorf("request %d waits %v, %t, want %v", n+1, got, ok, want)
+		}
+	}
+	if _, ok := zone.TakeDelayed(nth(1), bursts, undelayed, 0); ok || zone.Allows(nth(1), bursts, 0) {
+		t.Error("a request beyond the burst is accepted")
+	}
+	if got, ok := zone.TakeDelayed(nth(1), bursts, undelayed, time.Second); got != 500*time.Millisecond || !ok {
+		t.Errorf("a second later, a request waits %v, %t", got, ok)
+	}
+}
+
+// TestSmallZone checks that a small zone does not grow, and that a zone with another size has its own state.
+func TestSmallZone(t *testing.T) {
+	zones, rates := ratelimit.NewZones(), ratelimit.Rates{PerMinute: 1}
+	zone, other := zones.SizedRequests("/z", rates, 512), zones.SizedRequests("/z", rates, 1024)
+	const clients = 10_000
+	for n := range uint32(clients) {
+		zone.Take(nth(n), ratelimit.Bursts{}, 0)
+	}
+	known := 0
+	for n := range uint32(clients) {
+		if !zone.Allows(nth(n), ratelimit.Bursts{}, 0) {
+			known++
+		}
+	}
+	if known == 0 || known > 512 {
+		t.Errorf("a zone for 512 clients knows %d", known)
+	}
+	if !other.Allows(nth(clients-1), ratelimit.Bursts{}, 0) {
+		t.Error("a zone with another size has the same state")
+	}
+}
+
 // TestMemory measures the memory for 100,000 clients of a zone, and checks that it is released.
 func TestMemory(t *testing.T) {
 	before, zones := heap(), ratelimit.NewZones()

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"math/bits"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,9 +14,8 @@ const (
 	// ways is the number of clients in a set of a hash table. The hash of a client's key selects the set in which the
 	// client is stored.
 	ways = 8
-	// maxEntries is the maximum number of clients in a zone. The zone then takes 10 MB of memory.
-	maxEntries  = 1 << 18
-	maxPerShard = maxEntries / shards
+	// maxEntries is the default of the maximum number of clients in a zone. The zone then takes 10 MB of memory.
+	maxEntries = 1 << 18
 	// maxTotal is the maximum number of clients in all zones together. It is divided among the namespaces, so that one
 	// namespace cannot use up the limit of the others. The first few clients in each shard of a zone do not count
 	// towards this limit, so that every zone can always store some clients.
@@ -24,11 +24,12 @@ const (
 	tidying = time.Minute
 )
 
-// Requests limits the request rate of the clients of one Ingress, like a zone of nginx's limit_req. It is safe for
-// concurrent use.
+// Requests limits the request rate of clients, like a zone of nginx's limit_req. It is safe for concurrent use.
 type Requests struct {
 	speeds [2]int64
 	room   *room
+	// maxPerShard is the maximum number of clients in a shard, a power of two.
+	maxPerShard int
 	// shards is nil until the zone's first request. This saves memory, because most zones in a large cluster get no
 	// requests for a long time.
 	shards atomic.Pointer[[shards]shard]
@@ -67,8 +68,9 @@ func (r *room) take(n int) bool {
 // giveBack releases all table entries that the zone has reserved.
 func (r *room) giveBack() { r.share.Give(r.own.Swap(0)) }
 
-func newRequests(rates Rates, share *budget.Share) *Requests {
-	return &Requests{speeds: rates.speeds(), room: &room{share: share}}
+func newRequests(rates Rates, maxClients int, share *budget.Share) *Requests {
+	return &Requests{speeds: rates.speeds(), room: &room{share: share},
+		maxPerShard: max(ways, 1<<(bits.Len(uint(max(1, maxClients/shards)))-1))}
 }
 
 // shard is one of the hash tables in which a zone stores the state of its clients. The hash of a client's key selects a
@@ -92,6 +94,31 @@ type entry struct {
 // Take counts a request of a client. If the client exceeds one of the rates, Take returns false and does not count the
 // request. now is the time since an arbitrary but fixed moment.
 func (z *Requests) Take(key Key, bursts Bursts, now time.Duration) bool {
+	_, ok := z.count(key, bursts, now, true)
+	return ok
+}
+
+// Allows reports whether Take would return true. It does not count the request.
+func (z *Requests) Allows(key Key, bursts Bursts, now time.Duration) bool {
+	_, ok := z.count(key, bursts, now, false)
+	return ok
+}
+
+// TakeDelayed is like Take. If ok is true, the request must wait, so that the client keeps its rates. The requests that
+// exceed a rate by no more than undelayed need not wait.
+func (z *Requests) TakeDelayed(key Key, bursts, undelayed Bursts, now time.Duration) (wait time.Duration, ok bool) {
+	excess, ok := z.count(key, bursts, now, true)
+	for i, free := range [...]int{undelayed.PerSecond, undelayed.PerMinute} {
+		if over := excess[i] - int64(free)*perRequest; over > 0 {
+			wait = max(wait, time.Duration(over*1000/z.speeds[i])*time.Millisecond)
+		}
+	}
+	return wait, ok
+}
+
+// count returns the excess of a client after a request. If the client exceeds one of the rates, ok is false. Otherwise
+// the request is counted if take is true.
+func (z *Requests) count(key Key, bursts Bursts, now time.Duration, take bool) (excess [2]int64, ok bool) {
 	hash := key.hash()
 	s := z.shard(hash)
 	// Add 1, because a time of zero means that an entry is free.
@@ -100,8 +127,10 @@ func (z *Requests) Take(key Key, bursts Bursts, now time.Duration) bool {
 	defer s.Unlock()
 	e := s.find(&key, hash)
 	if e == nil {
-		*z.place(s, hash, ms) = entry{key: key, last: ms}
-		return true
+		if take {
+			*z.place(s, hash, ms) = entry{key: key, last: ms}
+		}
+		return excess, true
 	}
 	// The time of the last request may be later than now, because concurrent requests may lock the shard in a different
 	// order. Treat a negative difference as zero.
@@ -111,11 +140,13 @@ func (z *Requests) Take(key Key, bursts Bursts, now time.Duration) bool {
 			continue
 		}
 		if next[i] = after(e.excess[i], z.speeds[i], passed); next[i] > int64(burst)*perRequest {
-			return false
+			return excess, false
 		}
 	}
-	e.excess, e.last = next, e.last+passed
-	return true
+	if take {
+		e.excess, e.last = next, e.last+passed
+	}
+	return next, true
 }
 
 // set returns the entries of the table in which a client with this hash may be stored.
@@ -203,7 +234,7 @@ func (z *Requests) tidy(s *shard, now int64) {
 // the size exceeds a limit, or the entries do not fit into the new table, it returns false and changes nothing.
 func (z *Requests) resize(s *shard, size int, now int64) bool {
 	more := size - len(s.entries)
-	if size > maxPerShard || more > 0 && !z.room.take(more) {
+	if size > z.maxPerShard || more > 0 && !z.room.take(more) {
 		return false
 	}
 	next := shard{entries: make([]entry, size)}

@@ -20,11 +20,12 @@ type Zones struct {
 	entries *budget.Budget
 }
 
-// requestsID is the key of a zone. It contains the rates: if the rates of an Ingress change, a new zone is used, in
-// which all clients start without an excess.
+// requestsID is the key of a zone. It contains the rates and the maximum number of clients: if one of them changes, a
+// new zone is used, in which all clients start without an excess.
 type requestsID struct {
-	name  string
-	rates Rates
+	name       string
+	rates      Rates
+	maxClients int
 }
 
 // NewZones returns a Zones without zones.
@@ -35,7 +36,8 @@ func NewZones() *Zones {
 	}
 }
 
-// namespaceOf returns the namespace in the name of a zone, which is the "namespace/name" of an Ingress.
+// namespaceOf returns the namespace in the name of a zone, which is the "namespace/name" of an Ingress. It is empty for
+// the zones of the administrator, whose names begin with a slash.
 func namespaceOf(zone string) string {
 	namespace, _, _ := strings.Cut(zone, "/")
 	return namespace
@@ -44,12 +46,18 @@ func namespaceOf(zone string) string {
 // Requests returns the zone that limits request rates, for the given zone name and rates. It creates the zone if it
 // does not exist.
 func (z *Zones) Requests(name string, rates Rates) *Requests {
+	return z.SizedRequests(name, rates, maxEntries)
+}
+
+// SizedRequests is like Requests for a zone with another maximum number of clients, which is rounded down to a power of
+// two, and is at least 128.
+func (z *Zones) SizedRequests(name string, rates Rates, maxClients int) *Requests {
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	id := requestsID{name, rates}
+	id := requestsID{name, rates, maxClients}
 	zone := z.requests[id].Value()
 	if zone == nil {
-		zone = newRequests(rates, z.entries.Share(namespaceOf(name), ""))
+		zone = newRequests(rates, maxClients, z.entries.Share(namespaceOf(name), ""))
 		runtime.AddCleanup(zone, (*room).giveBack, zone.room)
 		keep(z, z.requests, id, zone)
 	}
