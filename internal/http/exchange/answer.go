@@ -42,6 +42,9 @@ func StatusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
+// ClientGone is the status that nginx logs for a client that closes its connection before it gets the response.
+const ClientGone = 499
+
 // ErrAborted means that the client gets no error status: the connection or stream is aborted instead. Usually, the head
 // of a response was sent, but not the whole body, so the client must notice that the response is incomplete. A filter
 // can also return an error that wraps ErrAborted in order to send no response.

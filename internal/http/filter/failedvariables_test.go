@@ -23,6 +23,8 @@ func TestFailedVariables(t *testing.T) {
 	for _, c := range []struct{ handler, settings string }{
 		{"rewrite_redirect", `{"target": "https://other.example/$slow"}`},
 		{"rate_limit", `{"zone": "a", "requests_per_second": 1, "key": "$slow", "status_code": 503}`},
+		{"zone_limits", `{"requests": [{"zone": {"name": "a", "key": "$slow", "requests_per_second": 1}}]}`},
+		{"zone_limits", `{"connections": [{"zone": {"name": "a", "key": "$slow"}, "max": 1}]}`},
 		{"try_files", `{"target": "/$slow"}`},
 		{"external_auth", `{"url": "http://auth.example/$slow"}`},
 		{"external_auth", `{"url": "http://auth.example/", "cache_key": "$slow",

@@ -60,6 +60,7 @@ var rows = []row{
 	with("k8singress_source_ranges", newSourceRanges),
 	with("k8singress_substitution", newSubstitution),
 	with("k8singress_try_files", newTryFiles),
+	sharing("k8singress_zone_limits", newZoneLimits),
 }
 
 // find returns the row of the filter with the given handler name, or an empty row if there is no such filter.

@@ -32,6 +32,7 @@ var cases = map[string][]filterCase{
 	"k8singress_source_ranges":    sourceRangesCases,
 	"k8singress_substitution":     substitutionCases,
 	"k8singress_try_files":        tryFilesCases,
+	"k8singress_zone_limits":      zoneLimitsCases,
 }
 
 // TestFilters checks each filter with the requests of its cases. A filter without a case fails the test.
@@ -85,6 +86,7 @@ func TestHandlerNames(t *testing.T) {
 		ir.ResponseHeaders{}, ir.DirectResponse{}, ir.CORS{}, ir.SourceRanges{}, ir.BasicAuth{}, ir.AnyOf{},
 		ir.RateLimit{}, ir.Bandwidth{}, ir.Maintenance{}, ir.Mirror{}, ir.ExternalAuth{}, ir.AccessRules{},
 		ir.Program{}, ir.Substitution{}, ir.Internal{}, ir.TryFiles{},
+		ir.ZoneLimits{},
 	} {
 		names = append(names, filter.HandlerName(f))
 	}

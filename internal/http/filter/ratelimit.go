@@ -8,7 +8,6 @@ import (
 	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/ratelimit"
 	"github.com/k8singress/k8singress/internal/model/ir"
-	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
 // rateLimit rejects requests of clients that exceed a request rate or a number of concurrent requests. As in nginx, the
@@ -27,8 +26,7 @@ type rateLimit struct {
 	status, connectionsStatus int
 	// exempt contains the client networks that are not limited. It may be nil.
 	exempt *networks
-	// key is the template of the string that identifies a client. If it is nil, the client's IP address is used.
-	key *nginx.Template
+	key    clientKey
 }
 
 var errZone = errors.New("the rate limit has no zone")
@@ -53,17 +51,18 @@ func newRateLimit(of ir.RateLimit, shared *Shared) (_ Filter, err error) {
 			return nil, err
 		}
 	}
-	if of.Key != "" {
-		h.key, err = exchange.ParseTemplate(of.Key)
-	}
+	h.key, err = newClientKey(of.Key)
 	return h, err
 }
 
 // Apply rejects requests over the limits with Exchange.Reject, so they are not logged individually. Clients can cause
 // many of them.
 func (h *rateLimit) Apply(x *exchange.Exchange) (bool, error) {
-	key, ok := h.keyOf(x)
-	if err := x.VariablesFailed(); !ok || err != nil {
+	if h.exempts(x) {
+		return false, nil
+	}
+	key, limited, err := h.key.of(x)
+	if !limited || err != nil {
 		return false, err
 	}
 	if h.requests != nil && !h.requests.Take(key, h.bursts, time.Since(h.began)) {
@@ -79,18 +78,11 @@ func (h *rateLimit) Apply(x *exchange.Exchange) (bool, error) {
 	return false, nil
 }
 
-// keyOf returns the key of a request, and whether the request is limited. Clients without an IP address, such as those
-// of a Unix socket, share one key.
-func (h *rateLimit) keyOf(x *exchange.Exchange) (key ratelimit.Key, ok bool) {
-	address, err := netip.ParseAddr(x.Client().IP)
-	switch {
-	case err == nil && h.exempt.has(address):
-		return key, false
-	case h.key != nil:
-		text := h.key.Expand(x.Variable)
-		return ratelimit.OfText(text), text != ""
-	case err != nil:
-		return ratelimit.OfText(""), true
+// exempts reports whether the client of a request is not limited, because of its address.
+func (h *rateLimit) exempts(x *exchange.Exchange) bool {
+	if h.exempt == nil {
+		return false
 	}
-	return ratelimit.OfAddress(address), true
+	address, err := netip.ParseAddr(x.Client().IP)
+	return err == nil && h.exempt.has(address)
 }

@@ -391,7 +391,7 @@ func readFailed(gone, err error) error {
 		// first.
 		status = http.StatusRequestTimeout
 	case gone != nil:
-		status = clientGone
+		status = exchange.ClientGone
 	}
 	return exchange.Fail(status, fmt.Errorf("reading the request: %w", err))
 }

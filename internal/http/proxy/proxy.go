@@ -234,7 +234,7 @@ func (r *request) classify(err error) (failure, error) {
 	case errors.Is(err, errClientBody):
 		return notRetried, readFailed(gone, err)
 	case gone != nil:
-		return notRetried, exchange.Fail(clientGone, gone)
+		return notRetried, exchange.Fail(exchange.ClientGone, gone)
 	case errors.Is(err, errBadRequest):
 		status, kind = http.StatusBadRequest, notRetried
 	case errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE):
@@ -251,9 +251,6 @@ func (r *request) classify(err error) (failure, error) {
 	}
 	return kind, exchange.Fail(status, fmt.Errorf("endpoint %s: %w", r.address, err))
 }
-
-// clientGone is the status that nginx logs for a client that closes its connection before it gets the response.
-const clientGone = 499
 
 // isTimeout reports whether an error is or wraps a network timeout.
 func isTimeout(err error) bool {

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// A Filter changes a request or its response, or responds instead of the backend. All implementations are in this file
-// and in program.go. Package render has one case for each of them.
+// A Filter changes a request or its response, or responds instead of the backend. All implementations are in this
+// file, in program.go and in zonelimits.go. Package render has one case for each of them.
 type Filter interface {
 	// Guards returns which requests the filter may keep from the backend. The result may depend on the settings of the
 	// filter. If any filter that guards a route changes, the open streams of the route are ended, because their clients
