@@ -18,6 +18,7 @@ var inNginxWords = map[string]func(n *nginxText, settings json.RawMessage) error
 	"k8singress_program":      printing((*nginxText).program),
 	"k8singress_substitution": printing((*nginxText).substitution),
 	"k8singress_try_files":    printing((*nginxText).tryFiles),
+	"k8singress_zone_limits":  printing((*nginxText).zoneLimits),
 }
 
 func printing[T any](write func(*nginxText, *T)) func(*nginxText, json.RawMessage) error {
@@ -106,6 +107,30 @@ func (n *nginxText) substitution(of *ir.Substitution) {
 	n.lineIf(of.Repeat, "sub_filter_once", "off")
 	n.lineIf(of.Types != nil, "sub_filter_types", of.Types...)
 	n.lineIf(of.KeepLastModified, "sub_filter_last_modified", "on")
+}
+
+func (n *nginxText) zoneLimits(of *ir.ZoneLimits) {
+	for i := range of.Requests {
+		l := &of.Requests[i]
+		arguments := []string{"zone=" + l.Zone.Name}
+		if l.Burst > 0 {
+			arguments = append(arguments, "burst="+strconv.Itoa(l.Burst))
+		}
+		switch {
+		case l.Burst > 0 && l.Undelayed == l.Burst:
+			arguments = append(arguments, "nodelay")
+		case l.Undelayed > 0:
+			arguments = append(arguments, "delay="+strconv.Itoa(l.Undelayed))
+		}
+		n.line("limit_req", arguments...)
+	}
+	n.lineIf(of.Status > 0, "limit_req_status", strconv.Itoa(of.Status))
+	n.lineIf(of.DryRun != nil && *of.DryRun, "limit_req_dry_run", "on")
+	for _, l := range of.Connections {
+		n.line("limit_conn", l.Zone.Name, strconv.Itoa(l.Max))
+	}
+	n.lineIf(of.ConnectionsStatus > 0, "limit_conn_status", strconv.Itoa(of.ConnectionsStatus))
+	n.lineIf(of.ConnectionsDryRun != nil && *of.ConnectionsDryRun, "limit_conn_dry_run", "on")
 }
 
 func (n *nginxText) program(of *ir.Program) {

@@ -105,6 +105,23 @@ func TestDirectives(t *testing.T) {
 		"access rules": {"access_rules", ir.AccessRules{Rules: []ir.AccessRule{
 			{Allow: true, Network: "10.0.0.0/8"}, {Network: ir.AllClients},
 		}}, "      allow 10.0.0.0/8;\n      deny all;\n"},
+		"zone limits": {"zone_limits", ir.ZoneLimits{
+			Requests: []ir.RequestLimit{
+				{Zone: ir.RequestZone{Zone: ir.Zone{Name: "a"}}, Burst: 5, Undelayed: 5},
+				{Zone: ir.RequestZone{Zone: ir.Zone{Name: "b"}}, Burst: 5, Undelayed: 2},
+				{Zone: ir.RequestZone{Zone: ir.Zone{Name: "c"}}},
+			},
+			Connections: []ir.ConnectionLimit{{Zone: ir.Zone{Name: "d"}, Max: 3}},
+			Status:      429, ConnectionsStatus: 509, DryRun: new(true), ConnectionsDryRun: new(true),
+		}, `      limit_req zone=a burst=5 nodelay;
+      limit_req zone=b burst=5 delay=2;
+      limit_req zone=c;
+      limit_req_status 429;
+      limit_req_dry_run on;
+      limit_conn d 3;
+      limit_conn_status 509;
+      limit_conn_dry_run on;
+`},
 		"substitution": {"substitution", ir.Substitution{Pairs: []ir.Replacement{{From: "</head>", To: "<link></head>"},
 			{From: "a b"}}, Repeat: true, Types: []string{"text/css", "*"}, KeepLastModified: true},
 			`      sub_filter </head> <link></head>;

@@ -13,8 +13,9 @@ var HTTPSnippet = Annotation{
 	Name: "http-snippet",
 	Doc: "nginx configuration for all hosts. It defines variables with `map`, `geo` and `split_clients`, which all " +
 		"values with nginx variables may contain, such as log-format-upstream, the annotation auth-url, and other " +
-		"snippets. The page [Snippets](snippets.md#variables-of-http-snippet) describes them. Other directives have " +
-		"no effect. If the text contains a directive that may keep clients out, or if it cannot be parsed, all " +
+		"snippets. The page [Snippets](snippets.md#variables-of-http-snippet) describes them. `limit_req_zone` and " +
+		"`limit_conn_zone` define [zones for limits](snippets.md#limits-with-zones). Other directives have no " +
+		"effect. If the text contains a directive that may keep clients out, or if it cannot be parsed, all " +
 		"requests get 503.",
 	Values: configuration, Example: "map $http_x_tenant $tenant { default none; ~^[a-z]+$ $http_x_tenant; }",
 	Default: "none", Lines: true,

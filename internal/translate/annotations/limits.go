@@ -98,13 +98,15 @@ var (
 var (
 	// LimitStatus is the ConfigMap key limit-req-status-code.
 	LimitStatus = Annotation{
-		Name: "limit-req-status-code", Doc: "The status code for requests that exceed limit-rps or limit-rpm.",
+		Name:   "limit-req-status-code",
+		Doc:    "The status code for requests that exceed limit-rps, limit-rpm, or limit_req in a snippet.",
 		Values: "a number from 400 to 599", Example: "429", Default: "503",
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Limits.Status }, nginx.Number(400, 599)),
 	}
 	// LimitConnectionsStatus is the ConfigMap key limit-conn-status-code.
 	LimitConnectionsStatus = Annotation{
-		Name: "limit-conn-status-code", Doc: "The status code for requests that exceed limit-connections.",
+		Name:   "limit-conn-status-code",
+		Doc:    "The status code for requests that exceed limit-connections, or limit_conn in a snippet.",
 		Values: "a number from 400 to 599", Example: "429", Default: "503",
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Limits.ConnectionsStatus }, nginx.Number(400, 599)),
 	}
@@ -139,17 +141,31 @@ func (l *limits) none() bool { return l.PerSecond == 0 && l.PerMinute == 0 && l.
 
 func withoutLimit(s *Settings) string { return option.Unless(!s.Asked.Limits.none(), noLimit) }
 
-// limits returns the filter that enforces the limits. As in nginx, it runs before authentication, so that it also
-// limits attempts to guess a password.
-func (s *Settings) limits(string) []ir.Filter {
+// limits returns the filters that enforce the limits. As in nginx, they run before authentication, so that they also
+// limit attempts to guess a password.
+func (s *Settings) limits(string) (all []ir.Filter) {
+	l, snippet := &s.Asked.Limits, s.snippetLimits()
+	if !l.none() {
+		all = append(all, s.rateLimit(snippet))
+	}
+	// Without limits of its own, the statuses may apply to limits that the path inherits.
+	if snippet != nil && (snippet.Guards() != ir.NoRequests || s.HTTP.HasZones()) {
+		all = append(all, *snippet)
+	}
+	return all
+}
+
+// rateLimit returns the filter for the annotations. The statuses in a snippet precede the statuses of the ConfigMap.
+func (s *Settings) rateLimit(snippet *ir.ZoneLimits) ir.RateLimit {
 	l := &s.Asked.Limits
-	if l.none() {
-		return nil
+	if snippet == nil {
+		snippet = &ir.ZoneLimits{}
 	}
 	limit := ir.RateLimit{
 		Zone: s.Ingress.String(), RequestsPerSecond: l.PerSecond, RequestsPerMinute: l.PerMinute,
-		Connections: l.Connections,
-		Status:      cmp.Or(l.Status, 503), ConnectionsStatus: cmp.Or(l.ConnectionsStatus, 503),
+		Connections:       l.Connections,
+		Status:            cmp.Or(snippet.Status, l.Status, 503),
+		ConnectionsStatus: cmp.Or(snippet.ConnectionsStatus, l.ConnectionsStatus, 503),
 	}
 	if l.PerSecond > 0 || l.PerMinute > 0 {
 		limit.Burst = cmp.Or(l.Multiplier, defaultMultiplier)
@@ -163,5 +179,23 @@ func (s *Settings) limits(string) []ir.Filter {
 	if l.Key != "$binary_remote_addr" {
 		limit.Key = l.Key
 	}
-	return []ir.Filter{limit}
+	return limit
+}
+
+// snippetLimits returns the limits in the snippets for locations, or nil if there are none.
+func (s *Settings) snippetLimits() *ir.ZoneLimits {
+	if read := s.Asked.Snippets.Location.Read; read != nil {
+		return s.withDefaults(read.Limits)
+	}
+	return nil
+}
+
+// withDefaults returns limits of a snippet with the statuses of the ConfigMap. It returns nil if of is nil.
+func (s *Settings) withDefaults(of *ir.ZoneLimits) *ir.ZoneLimits {
+	if of == nil {
+		return nil
+	}
+	whole := *of
+	whole.DefaultStatus, whole.DefaultConnectionsStatus = s.Asked.Limits.Status, s.Asked.Limits.ConnectionsStatus
+	return &whole
 }

@@ -79,10 +79,11 @@ func serverRow(name, doc string, row snippetRow, shared bool) Annotation {
 	return of
 }
 
-// readServer returns the meaning of the snippets for servers, or nil if there are none.
+// readServer returns the meaning of the snippets for servers, or nil if there are none. It includes the limits that
+// servers inherit from http-snippet.
 func (s *Settings) readServer() *snippets.ServerResult {
 	texts := &s.Asked.Snippets.Server
-	if texts.Own == "" && texts.Shared == "" {
+	if texts.Own == "" && texts.Shared == "" && (s.HTTP == nil || s.HTTP.Limits == nil) {
 		return nil
 	}
 	return s.HTTP.Server(texts.Own, texts.Shared)
@@ -114,7 +115,9 @@ type Server struct {
 	Reason string
 	// Filters process the requests for all paths of a host. Shared are the filters of the ConfigMap alone.
 	Filters, Shared []ir.Filter
-	Locations       []ServerLocation
+	// Limits are the limits that the paths inherit. SharedLimits are the limits of the ConfigMap alone. Nil means none.
+	Limits, SharedLimits *ir.ZoneLimits
+	Locations            []ServerLocation
 }
 
 // ServerLocation is a location of a snippet for servers.
@@ -139,7 +142,8 @@ func (s *Settings) Server() *Server {
 		return nil
 	}
 	shared := s.HTTP.Server("", texts.Shared)
-	server := &Server{Text: texts.Own, Closed: texts.Refused, Reason: texts.Reason, Shared: serverFilters(shared)}
+	server := &Server{Text: texts.Own, Closed: texts.Refused, Reason: texts.Reason, Shared: serverFilters(shared),
+		SharedLimits: s.withDefaults(shared.Limits)}
 	if read != nil && !server.Closed {
 		if f := cmp.Or(read.Closed(false), read.Closed(true)); f != nil {
 			server.Closed, server.Reason = true, f.String()
@@ -149,7 +153,7 @@ func (s *Settings) Server() *Server {
 		// The locations of the ConfigMap may keep clients out of the paths of other namespaces.
 		read = shared
 	} else {
-		server.Filters = serverFilters(read)
+		server.Filters, server.Limits = serverFilters(read), s.withDefaults(read.Limits)
 	}
 	for i := range read.Locations {
 		server.Locations = append(server.Locations, s.locationOf(&read.Locations[i]))
@@ -202,6 +206,8 @@ func (s *Settings) locationOf(l *snippets.ServerLocation) ServerLocation {
 // apply to it. invalid contains findings for values of annotations in the location that are not valid.
 func (s *Settings) contentOf(l *snippets.ServerLocation) (content *Settings, invalid []snippets.Finding) {
 	content = &Settings{Ingress: s.Ingress}
+	content.Asked.Limits.Status = s.Asked.Limits.Status
+	content.Asked.Limits.ConnectionsStatus = s.Asked.Limits.ConnectionsStatus
 	for _, v := range l.Content.Values {
 		if err := Table.Find(v.Annotation).Parse(content, v.Text); err != nil {
 			class := snippets.Unreadable
@@ -219,8 +225,21 @@ func (s *Settings) contentOf(l *snippets.ServerLocation) (content *Settings, inv
 // FiltersBeforeServer returns the first filters for one path of the Ingress. The filters of snippets for servers follow
 // them.
 func (s *Settings) FiltersBeforeServer(path string) []ir.Filter {
-	return s.filtersOf(phases[:slices.IndexFunc(phases, func(p phase) bool { return p.Name == serverPhase })], path)
+	return s.filtersBefore(serverPhase, path)
 }
 
-// serverPhase is the name of the phase in which snippets for servers run.
-const serverPhase = "server snippets"
+// FiltersBeforeLimits returns the first filters for one path of the Ingress. The limits of the path follow them.
+func (s *Settings) FiltersBeforeLimits(path string) []ir.Filter {
+	return s.filtersBefore(limitsPhase, path)
+}
+
+func (s *Settings) filtersBefore(name, path string) []ir.Filter {
+	return s.filtersOf(phases[:slices.IndexFunc(phases, func(p phase) bool { return p.Name == name })], path)
+}
+
+// serverPhase is the name of the phase in which snippets for servers run, and limitsPhase the name of the phase for
+// limits.
+const (
+	serverPhase = "server snippets"
+	limitsPhase = "limits"
+)

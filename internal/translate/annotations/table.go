@@ -174,7 +174,9 @@ var phases = []phase{
 	{Name: "redirects", Doc: "redirects because of `temporal-redirect`, `permanent-redirect`, or `rewrite-target` " +
 		"with a URL",
 		filters: (*Settings).redirects},
-	{Name: "limits", Doc: "rejects requests that exceed `limit-connections`, `limit-rps` or `limit-rpm`",
+	// Package hosts adds the limits that apply to all paths of a host.
+	{Name: limitsPhase, Doc: "rejects requests that exceed `limit-connections`, `limit-rps` or `limit-rpm`, or " +
+		"`limit_req` and `limit_conn` in snippets",
 		filters: (*Settings).limits},
 	{
 		Name: "access control", filters: (*Settings).access,

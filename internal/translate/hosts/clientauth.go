@@ -82,7 +82,8 @@ func (m *mergeState) addFallback(r *Contribution) {
 	p := r.Fallback
 	if r.ClientAuth != nil && (m.Host.ClientAuth == nil || !sameClientAuth(m.Host.ClientAuth, r.ClientAuth)) {
 		closed := *p
-		closed.Filters, closed.Early = slices.Concat([]ir.Filter{ir.Forbidden}, p.Filters), p.Early+1
+		closed.Filters = slices.Concat([]ir.Filter{ir.Forbidden}, p.Filters)
+		closed.Early, closed.BeforeLimits = p.Early+1, p.BeforeLimits+1
 		p = &closed
 	}
 	m.add(r, p)

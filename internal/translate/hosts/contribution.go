@@ -97,11 +97,12 @@ type Path struct {
 	RedirectAlways bool
 
 	// Filters are the filters for the path. The filters that snippets add for the whole host follow the first ones, as
-	// many as Early.
-	Filters []ir.Filter
-	Early   int
-	Proxy   ir.Proxy
-	Backend *ir.Backend
+	// many as Early. The limits of the path follow the first ones, as many as BeforeLimits.
+	Filters      []ir.Filter
+	Early        int
+	BeforeLimits int
+	Proxy        ir.Proxy
+	Backend      *ir.Backend
 	// ErrorPages configures which error responses are replaced, and by which backend. If it is nil, error responses are
 	// not replaced.
 	ErrorPages *ir.ErrorPages

@@ -21,6 +21,9 @@ type Server struct {
 	// Filters process the requests for all paths of a host in the namespace of the object, if it owns the host. Shared
 	// are the filters of the ConfigMap alone, for paths in other namespaces.
 	Filters, Shared []ir.Filter
+	// Limits are the limits that the paths inherit, unless they have limits of their own. SharedLimits are the limits
+	// of the ConfigMap alone, for paths in other namespaces. Nil means that there are none.
+	Limits, SharedLimits *ir.ZoneLimits
 	// Locations are additional paths. Their types are types of locations.
 	Locations []*Path
 }
@@ -30,7 +33,8 @@ func (s *Server) own() bool { return s != nil && (s.Text != "" || s.Closed) }
 
 // guards reports whether the snippet may reject requests.
 func (s *Server) guards() bool {
-	return s.Closed || ir.Strictest(s.Filters) != ir.NoRequests ||
+	return s.Closed || s.Limits != nil && s.Limits.Guards() != ir.NoRequests ||
+		ir.Strictest(s.Filters) != ir.NoRequests ||
 		slices.ContainsFunc(s.Locations, func(p *Path) bool { return ir.Strictest(p.Filters) != ir.NoRequests })
 }
 
@@ -122,9 +126,9 @@ func (m *mergeState) withServer(r *Contribution, p *Path) *Path {
 	case owner && m.server.Server.Closed, !owner && r.Server.own() && r.Server.guards():
 		return p.Closed()
 	case owner:
-		return p.with(m.server.Server.Filters)
+		return p.withLimits(m.server.Server.Limits).with(m.server.Server.Filters)
 	case r.Server != nil:
-		return p.with(r.Server.Shared)
+		return p.withLimits(r.Server.SharedLimits).with(r.Server.Shared)
 	}
 	return p
 }
@@ -136,6 +140,37 @@ func (p *Path) with(filters []ir.Filter) *Path {
 	}
 	whole := *p
 	whole.Filters = slices.Concat(p.Filters[:p.Early], inherited(filters, p.Filters), p.Filters[p.Early:])
+	return &whole
+}
+
+// withLimits returns a copy of the path with the limits of the host. As in nginx, a path with limits of request rates
+// inherits no such limits, and likewise for limits of concurrent requests.
+func (p *Path) withLimits(of *ir.ZoneLimits) *Path {
+	if of == nil {
+		return p
+	}
+	whole, rest, outer := *p, p.Filters[p.BeforeLimits:], *of
+	var first []ir.Filter
+	if len(rest) > 0 {
+		if own, ok := rest[0].(ir.RateLimit); ok {
+			first, rest = rest[:1], rest[1:]
+			if own.RequestsPerSecond+own.RequestsPerMinute > 0 {
+				outer.Requests = nil
+			}
+			if own.Connections > 0 {
+				outer.Connections = nil
+			}
+		}
+	}
+	if len(rest) > 0 {
+		if own, ok := rest[0].(ir.ZoneLimits); ok {
+			outer, rest = own.Within(&outer), rest[1:]
+		}
+	}
+	if outer.Guards() != ir.NoRequests {
+		first = slices.Concat(first, []ir.Filter{outer})
+	}
+	whole.Filters = slices.Concat(p.Filters[:p.BeforeLimits], first, rest)
 	return &whole
 }
 

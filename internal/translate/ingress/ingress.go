@@ -275,6 +275,7 @@ func (r *reading) with(p *hosts.Path) *hosts.Path {
 	}
 	p.Filters, p.Regex = r.annotations.Filters(p.Match.Path), r.annotations.Regex(p.Match.Path)
 	p.Early = len(r.annotations.FiltersBeforeServer(p.Match.Path))
+	p.BeforeLimits = len(r.annotations.FiltersBeforeLimits(p.Match.Path))
 	p.Proxy = ir.Proxy{Attempts: r.annotations.Attempts, Forwarding: r.annotations.ForwardingFor(p.Match.Path),
 		Params: r.params}
 	p.ErrorPages = r.pages
@@ -295,7 +296,8 @@ func (r *reading) otherPaths() {
 // appRoot sets r.Root, which handles requests for exactly "/", if the Ingress has the annotation app-root.
 func (r *reading) appRoot() {
 	if filters := r.annotations.FiltersOfRoot(); filters != nil && !r.unreadable {
-		r.Root = &hosts.Path{Filters: filters, Early: len(r.annotations.FiltersBeforeServer("/")),
+		early := len(r.annotations.FiltersBeforeServer("/"))
+		r.Root = &hosts.Path{Filters: filters, Early: early, BeforeLimits: len(filters),
 			Redirect: r.Redirect, RedirectAlways: r.RedirectAlways, ErrorPages: r.pages,
 			RoutePolicy: r.annotations.RoutePolicy}
 	}

@@ -18,8 +18,10 @@ func (r *reading) server() {
 	if of == nil {
 		return
 	}
-	r.Server = &hosts.Server{Text: of.Text, Closed: of.Closed, Reason: of.Reason, Filters: of.Filters,
-		Shared: of.Shared}
+	r.Server = &hosts.Server{
+		Text: of.Text, Closed: of.Closed, Reason: of.Reason, Filters: of.Filters, Shared: of.Shared,
+		Limits: of.Limits, SharedLimits: of.SharedLimits,
+	}
 	for i := range of.Locations {
 		r.Server.Locations = append(r.Server.Locations, r.location(&of.Locations[i]))
 	}

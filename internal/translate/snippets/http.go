@@ -15,11 +15,14 @@ import (
 	"github.com/k8singress/k8singress/internal/model/suggest"
 )
 
-// HTTP is the meaning of the configuration for all hosts: the variables that it defines. It is immutable. Nil defines
-// none.
+// HTTP is the meaning of the configuration for all hosts: the variables and zones that it defines, and the limits that
+// all servers inherit. It is immutable. Nil defines none.
 type HTTP struct {
 	// Variables are the variables that other texts and templates may contain.
 	Variables []ir.Variable
+	// Zones are the zones that limits may use. Limits are the limits for all requests, or nil if there are none.
+	Zones  Zones
+	Limits *ir.ZoneLimits
 	// Findings contains one element for each directive and each error, in the order of the lines.
 	Findings []Finding
 	// Traits maps the names of the variables, in lower case, to what is known about their values.
@@ -47,6 +50,9 @@ func (h *HTTP) knows(name string) bool {
 	_, ok := h.Traits[name]
 	return ok
 }
+
+// HasZones reports whether the text defines zones for limits.
+func (h *HTTP) HasZones() bool { return h != nil && len(h.Zones.Requests)+len(h.Zones.Connections) > 0 }
 
 // ofAddress reports whether the value of a variable is derived from the address of the client.
 func (h *HTTP) ofAddress(name string) bool { return h != nil && h.Traits[name].OfAddress }
@@ -130,17 +136,20 @@ func interpretHTTP(text string) *HTTP {
 	h := &HTTP{Traits: map[string]Traits{}}
 	if !unreadable(r.out.Findings) {
 		r.resolveAll(h)
+		r.resolveLimits(h)
 	}
 	if h.Findings = r.out.Findings; unreadable(h.Findings) {
-		h.Variables, h.Traits = nil, nil
+		return &HTTP{Findings: h.Findings}
 	}
 	return h
 }
 
 // ofLocations returns the problem of a directive for locations that stands outside of them. nginx inherits most of
-// these directives.
+// these directives. It returns nil for limits, which all locations inherit.
 func ofLocations(d *Directive, row *Row) error {
 	switch {
+	case row.Phase == limitsPhase:
+		return nil
 	case d.Name == "proxy_set_header", d.Name == "grpc_set_header", d.Name == "client_max_body_size":
 		return noEffect("each location of ingress-nginx has its own, and inherits none: move it to location-snippet")
 	case d.Name == "auth_request_set":

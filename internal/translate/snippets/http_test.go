@@ -63,8 +63,6 @@ func TestHTTPFindings(t *testing.T) {
 	for text, want := range map[string]string{
 		"map_hash_max_size 4096;": "no effect: line 1: \"map_hash_max_size\" " +
 			"has no effect",
-		"limit_req_zone $a zone=a:1m rate=1r/s;": "left out: line 1: " +
-			`"limit_req_zone" is left out`,
 		"proxy_cache_path /a keys_zone=a:1m;": "left out: ",
 		"log_format a b;":                     "no effect: ",
 		"proxy_set_header A b;":               "no effect: ",
@@ -84,7 +82,6 @@ func TestHTTPFindings(t *testing.T) {
 		"deny all;": `guard: line 1: "deny" is not supported, and may keep clients out`,
 		"more_clear_input_headers Authorization;": "guard: ",
 		"proxy_ssl_verify on;":                    "guard: ",
-		"limit_req zone=a;":                       "guard: ",
 		"set_real_ip_from 10.0.0.0/8;":            "guard: ",
 		"geo $a { proxy 10.0.0.0/8; }":            "guard: ",
 		"return 403;":                             "unreadable: line 1: nginx does not allow \"return\" here",

@@ -63,6 +63,15 @@ var interpreters = map[string]interpreter{
 	"grpc_intercept_errors":    {read: (*reader).interceptErrors, once: true},
 	"fastcgi_intercept_errors": {read: (*reader).interceptErrors, once: true},
 
+	"limit_req_zone":     {read: (*reader).requestZone},
+	"limit_conn_zone":    {read: (*reader).connectionZone},
+	"limit_req":          {read: (*reader).limit},
+	"limit_conn":         {read: (*reader).limit},
+	"limit_req_status":   {read: (*reader).limitStatus, once: true},
+	"limit_conn_status":  {read: (*reader).limitStatus, once: true},
+	"limit_req_dry_run":  {read: (*reader).limitDryRun, once: true},
+	"limit_conn_dry_run": {read: (*reader).limitDryRun, once: true},
+
 	"internal":   {read: (*reader).internal},
 	"try_files":  {read: (*reader).tryFiles, once: true},
 	"proxy_pass": {read: (*reader).proxyPass, once: true},

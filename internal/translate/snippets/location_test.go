@@ -221,7 +221,7 @@ func TestFindings(t *testing.T) {
 		"proxy_set_header Upgrade $http_upgrade;": "no effect: WebSockets",
 		"proxy_set_header connection '';":         "no effect: Connection",
 		"allow unix:;":                            "no effect: IP addresses",
-		"limit_req_status 429;":                   "no effect: limits",
+		"limit_req_log_level error;":              "no effect: logged",
 		// These directives are left out.
 		"proxy_cache one;":                         "left out: k8singress.io/chains",
 		"root /var/www;":                           "left out: Service",
@@ -248,8 +248,6 @@ func TestFindings(t *testing.T) {
 		// These directives may keep clients out.
 		"location /admin { deny all; }":          "guard: changes who responds",
 		"limit_except GET { deny all; }":         "guard: may reject clients",
-		"limit_req zone=a;":                      "guard: limit-rps",
-		"limit_conn a 1;":                        "guard: limit-connections",
 		"auth_basic \"Staff\";":                  "guard: auth-secret",
 		"auth_request /auth;":                    "guard: auth-url",
 		"proxy_pass http://other;":               "guard: who responds",

@@ -43,8 +43,12 @@ type common struct {
 	// defined contains the names of the variables that the texts define. http has the variables for all hosts.
 	defined map[string]bool
 	http    *HTTP
-	// definitions are the variables that a text for all hosts defines.
+	// definitions are the variables that a text for all hosts defines, and zones its zones. keys are the keys of the
+	// zones. limited are the limits of the text.
 	definitions []*definition
+	zones       Zones
+	keys        []zoneKey
+	limited     []limited
 	// steps and headers count the elements of the programs, and patternSize is the total size of their regular
 	// expressions. errors counts the findings of class Unreadable in the current text.
 	steps, headers, patternSize, errors int
@@ -142,7 +146,8 @@ func (r *reader) judge(d *Directive) (Class, string) {
 	}
 	if class == Works && r.scope.context == inHTTP && len(row.Contexts) > 1 {
 		err = ofLocations(d, row)
-	} else if class == Works {
+	}
+	if class == Works && err == nil {
 		err = r.interpret(d)
 	} else if special := exceptions[d.Name]; special != nil {
 		err = special(d)
@@ -152,7 +157,7 @@ func (r *reader) judge(d *Directive) (Class, string) {
 	} else if errors.As(err, &p) {
 		class, reason = p.class, p.reason
 	} else if err != nil {
-		return Unreadable, fmt.Sprintf("%s is not valid: %v", quote(d.Name), err)
+		return Unreadable, notValid(d.Name, err)
 	}
 	return class, sentence(quote(d.Name), class, reason)
 }
@@ -171,6 +176,11 @@ func sentence(name string, class Class, reason string) string {
 	default:
 		return reason
 	}
+}
+
+// notValid returns the text of the finding for a directive that nginx or this package refuses.
+func notValid(directive string, err error) string {
+	return fmt.Sprintf("%s is not valid: %v", quote(directive), err)
 }
 
 // exceptions maps directives that are not interpreted to functions that return a problem if other arguments than usual

@@ -92,6 +92,7 @@ func (r *reader) inherit(outer *reader) {
 	if r.out.Access == nil {
 		r.out.Access = outer.out.Access
 	}
+	r.out.Limits = within(r.out.Limits, outer.out.Limits)
 	inherit(&r.substitution.Types, outer.substitution.Types)
 	if r.substitution.Pairs == nil {
 		r.substitution = outer.substitution

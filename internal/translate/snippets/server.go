@@ -60,6 +60,9 @@ func interpretServer(of texts) *ServerResult {
 	r := newReader(inServer)
 	r.server = &serverReader{}
 	r.readBoth(of)
+	if of.http != nil {
+		r.out.Limits = within(r.out.Limits, of.http.Limits)
+	}
 	out := &ServerResult{Result: *r.finish()}
 	if unreadable(out.Findings) {
 		return out

@@ -16,10 +16,11 @@ import (
 // Result is the meaning of the configuration of a location. It is immutable.
 type Result struct {
 	// Program and Substitution are nil if the text contains none of their directives. The same applies to Access, the
-	// rules of allow and deny.
+	// rules of allow and deny, and to Limits, the limits of limit_req and limit_conn.
 	Program      *ir.Program
 	Substitution *ir.Substitution
 	Access       *ir.AccessRules
+	Limits       *ir.ZoneLimits
 	// TryFiles is nil if the text does not pass all requests on.
 	TryFiles *ir.TryFiles
 	// Values are the directives that have the effect of an annotation. No annotation occurs twice.
