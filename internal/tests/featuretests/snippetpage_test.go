@@ -98,6 +98,9 @@ func (e *pageExample) read(t *testing.T, text []byte) {
 		"/page": "200\nContent-Type: text/html\n\n<head></head>",
 	}
 	e.OtherResponses = map[string]string{"/verify": "200\nX-User: alice\n\n"}
+	if strings.Contains(e.Snippet, "error_page 401") {
+		e.OtherResponses["/verify"] = "401\n\n"
+	}
 }
 
 // readExchanges reads the table behind the YAML block. Its columns are a request, what services get, and what the
