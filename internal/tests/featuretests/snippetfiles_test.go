@@ -109,7 +109,8 @@ func snippetFiles(t *testing.T) (files []*snippetFile) {
 // complete fails the test unless a file has all that a reader needs.
 func (f *snippetFile) complete(t *testing.T) {
 	t.Helper()
-	if f.About == "" || f.Snippet+f.Server == "" && f.ConfigMap == nil && f.Annotations == nil || len(f.Exchanges) == 0 {
+	hasText := f.Snippet+f.Server != "" || f.ConfigMap != nil || f.Annotations != nil
+	if f.About == "" || !hasText || len(f.Exchanges) == 0 {
 		t.Fatalf("%s: about, snippets or exchanges are missing", f.name)
 	}
 	for _, x := range f.Exchanges {
