@@ -39,8 +39,11 @@ const (
 	MaxNameLength = 253
 )
 
-// Pattern is an RE2 regular expression. It is immutable and safe for concurrent use.
+// Pattern is an RE2 regular expression in which $ has the meaning that it has in nginx: it also matches before a line
+// feed at the end of the string. A Pattern is immutable and safe for concurrent use.
 type Pattern struct {
+	// text is the expression as it was written, with its flags.
+	text       string
 	expression *regexp.Regexp
 	size       int
 	// groupNames are the names that GroupNames returns.
@@ -86,16 +89,17 @@ func compile(flags, text string) (*Pattern, error) {
 	if p := compiled.get(whole); p != nil {
 		return p, nil
 	}
-	size, err := parse(flags, text)
+	tree, size, err := parse(flags, text)
 	if err != nil {
 		return nil, err
 	}
-	expression, err := regexp.Compile(whole)
+	searched := tree.String()
+	expression, err := regexp.Compile(searched)
 	if err != nil {
 		return nil, err
 	}
-	p := &Pattern{expression: expression, size: size,
-		program: sync.OnceValue(func() *syntax.Prog { return programOf(whole) })}
+	p := &Pattern{text: whole, expression: expression, size: size,
+		program: sync.OnceValue(func() *syntax.Prog { return programOf(searched) })}
 	for _, name := range expression.SubexpNames() {
 		p.groupNames = append(p.groupNames, strings.ToLower(name))
 	}
@@ -151,36 +155,59 @@ func programOf(text string) *syntax.Prog {
 // Size returns the size of the compiled pattern in instructions, or the error that Compile would return. It is cheaper
 // than compiling.
 func Size(text string) (int, error) {
-	return parse("", text)
+	_, size, err := parse("", text)
+	return size, err
 }
 
 // FoldSize is like Size, for an expression that is passed to CompileFold.
-func FoldSize(text string) (int, error) { return parse("(?i)", text) }
+func FoldSize(text string) (int, error) {
+	_, size, err := parse("(?i)", text)
+	return size, err
+}
 
 // PathSize is like Size, for an expression that is passed to CompilePath.
 func PathSize(path string) (int, error) {
-	return parse(ofPath, path)
+	_, size, err := parse(ofPath, path)
+	return size, err
 }
 
-// parse checks an expression and returns the size of the compiled pattern in instructions.
-func parse(flags, text string) (int, error) {
+// parse checks an expression. It returns its syntax tree, with the $ of nginx, and the size of the compiled pattern in
+// instructions.
+func parse(flags, text string) (*syntax.Regexp, int, error) {
 	if len(text) > MaxBytes {
-		return 0, fmt.Errorf("the regular expression is %d bytes long, and the limit is %d", len(text), MaxBytes)
+		return nil, 0, fmt.Errorf("the regular expression is %d bytes long, and the limit is %d", len(text), MaxBytes)
 	}
 	tree, err := syntax.Parse(flags+text, syntax.Perl)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not an RE2 regular expression: %w%s", text, err, advice(err))
+		return nil, 0, fmt.Errorf("%q is not an RE2 regular expression: %w%s", text, err, advice(err))
 	}
+	matchFinalLineFeed(tree)
 	size := sizeOf(tree)
 	if size > MaxSize {
-		return 0,
+		return nil, 0,
 			fmt.Errorf(
 				"the regular expression is too large: it compiles to %d instructions, and the limit is %d. A "+
 					"repetition such as {0,1000} is compiled once for each repetition, so write * or + instead. A "+
 					"Unicode class such as \\pL needs many instructions", size,
 				MaxSize)
 	}
-	return size, nil
+	return tree, size, nil
+}
+
+// matchFinalLineFeed replaces each $ in an expression by \n?\z, because PCRE's $ also matches before a line feed at the
+// end of the string. Without this, a client could pass the rule "location ~ \.php$ { deny all; }" with the path
+// /x.php%0a. In contrast to PCRE, the line feed is a part of the match, and of a capture group that encloses the $.
+func matchFinalLineFeed(re *syntax.Regexp) {
+	if re.Op == syntax.OpEndText && re.Flags&syntax.WasDollar != 0 {
+		end := &syntax.Regexp{Op: syntax.OpEndText}
+		lineFeed := &syntax.Regexp{Op: syntax.OpLiteral, Rune: []rune{'\n'}}
+		optional := &syntax.Regexp{Op: syntax.OpQuest, Sub: []*syntax.Regexp{lineFeed}}
+		*re = syntax.Regexp{Op: syntax.OpConcat, Sub: []*syntax.Regexp{optional, end}}
+		return
+	}
+	for _, sub := range re.Sub {
+		matchFinalLineFeed(sub)
+	}
 }
 
 // Prefix returns a common prefix, ignoring case, of all paths that a path pattern can match. It returns "/" if no

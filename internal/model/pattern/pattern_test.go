@@ -201,6 +201,32 @@ func TestSearchGroupsIsBounded(t *testing.T) {
 	}
 }
 
+// TestDollar checks that $ also matches before a line feed at the end of the string, as in nginx. The long strings are
+// searched by this package, the others by package regexp.
+func TestDollar(t *testing.T) {
+	long := strings.Repeat("/", maxPlain)
+	for _, c := range []struct {
+		expression, text string
+		want             bool
+	}{
+		{`\.php$`, "/x.php", true}, {`\.php$`, "/x.php\n", true}, {`\.php$`, "/x.php\n\n", false},
+		{`\.php$`, "/x.php\nx", false}, {`\.php\z`, "/x.php\n", false}, {`/(a|b$)`, "/b\n", true},
+		{`(?m)^/b$`, "/b\n/c", true}, {`^/(a|$)`, "/\n", true}, {`^[$]\$`, "$$", true}, {`^[$]\$`, "$\n", false},
+		{`\.php$`, long + ".php\n", true}, {`\.php$`, long + ".php\n\n", false},
+	} {
+		p, err := Compile(c.expression)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Find(c.text) != c.want || (p.Submatch(c.text) != nil) != c.want {
+			t.Errorf("%s in %.20q: it matches: %v, want %v", c.expression, c.text, !c.want, c.want)
+		}
+		if p.String() != c.expression {
+			t.Errorf("%s is printed as %s", c.expression, p)
+		}
+	}
+}
+
 // TestAdvice checks that the error for an expression that PCRE accepts and RE2 refuses says what to write instead.
 func TestAdvice(t *testing.T) {
 	for text, want := range map[string]string{

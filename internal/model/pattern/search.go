@@ -99,7 +99,7 @@ func (p *Pattern) SearchGroups(text string, b *Budget) (groups []int, found Foun
 func (p *Pattern) GroupNames() []string { return p.groupNames }
 
 // String returns the regular expression with its flags.
-func (p *Pattern) String() string { return p.expression.String() }
+func (p *Pattern) String() string { return p.text }
 
 // The type search runs a compiled regular expression on a string. Like package regexp for long strings, it follows all
 // alternatives (threads) in parallel, so each instruction is visited at most once for each character. Each visit counts
