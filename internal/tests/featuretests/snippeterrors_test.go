@@ -100,8 +100,8 @@ func TestSnippetErrorPagesOfTenants(t *testing.T) {
 	}
 }
 
-// TestSnippetErrorPagesOpenNothing checks that error pages which pass requests to an endpoint do not serve requests that
-// get an error because the controller cannot decide about them.
+// TestSnippetErrorPagesOpenNothing checks error pages that pass requests to an endpoint. They must not serve requests
+// that get an error because the controller cannot decide about them.
 func TestSnippetErrorPagesOpenNothing(t *testing.T) {
 	location := func(path string, annotations ...string) string {
 		return annotate(rule(path[1:], "h.example", "Prefix", path, "one"), annotations...)
@@ -113,8 +113,9 @@ location /guarded { auth_request /login; } location /elsewhere { proxy_pass http
 		location("/long", "configuration-snippet", "if ($http_x ~ '(a|b|ab|aa|aab)*x$') { return 403; }"),
 		location("/refused", "configuration-snippet", "deny all")), "configmap default/global")
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
-		for path, want := range map[string]int{"/": 200, "/guarded": 503, "/elsewhere": 503, "/users": 503, "/refused": 503,
-			"/long": 400} {
+		for path, want := range map[string]int{
+			"/": 200, "/guarded": 503, "/elsewhere": 503, "/users": 503, "/refused": 503, "/long": 400,
+		} {
 			got := in.fetch(in.client, in.origin("h.example")+path, "X: "+strings.Repeat("a", 30_000))
 			if got.status != want {
 				t.Errorf("%s is %d %q, want %d", path, got.status, got.body, want)
