@@ -92,6 +92,7 @@ func (l *Live) Apply(d *document.Delta) {
 	l.Certificates.Update(d.Certificates)
 	l.Table.Update(d.Hosts)
 	l.updateGroups(d.ListenerGroups)
+	l.Table.UpdateVariables()
 	l.recordPorts(d.Ports, l.ports.Update(l.ctx, d.Ports))
 	l.guardPorts()
 	for id, b := range d.Backends {

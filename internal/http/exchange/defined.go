@@ -2,6 +2,14 @@ package exchange
 
 import "github.com/k8singress/k8singress/internal/http/variables"
 
+// UseVariables sets Variables. If the set is another one than before, because the request gets a route of a newer
+// configuration, the values that were computed with the old set are dropped.
+func (x *Exchange) UseVariables(set *variables.Set) {
+	if x.Variables != set {
+		x.Variables, x.defined = set, nil
+	}
+}
+
 // definedVariable returns the value of a variable in Variables, or an empty string if there is no such variable. As in
 // nginx, the case of the name is ignored; names in Variables are in lower case.
 func (x *Exchange) definedVariable(name string) string {

@@ -39,3 +39,25 @@ func TestDefinedVariables(t *testing.T) {
 		t.Errorf("a search that takes too long results in %q and the error %v", got, x.VariablesFailed())
 	}
 }
+
+// TestUseVariables checks that values are only dropped if a request gets another set of variables.
+func TestUseVariables(t *testing.T) {
+	sets := map[string]*variables.Set{"none": nil}
+	for name, value := range map[string]string{"old": "$text", "new": "new $text"} {
+		set, err := variables.New([]ir.Variable{{Name: "defined", Map: &ir.Map{Source: "$host", Default: value}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sets[name] = set
+	}
+	x, _ := exchangetest.New(t, "GET http://shop.example/")
+	for _, c := range []struct{ text, use, want string }{
+		{"1", "old", "1"}, {"2", "old", "1"}, {"2", "new", "new 2"}, {"3", "new", "new 2"}, {"3", "none", ""},
+	} {
+		x.SetVariable("text", c.text)
+		x.UseVariables(sets[c.use])
+		if got := x.Variable("defined"); got != c.want {
+			t.Errorf("with the set %s, the value is %q, want %q", c.use, got, c.want)
+		}
+	}
+}

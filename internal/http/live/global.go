@@ -26,7 +26,6 @@ type global struct {
 	options         atomic.Pointer[ir.Global]
 	responseHeaders atomic.Pointer[responseHeaders]
 	block           atomic.Pointer[filter.Block]
-	variables       atomic.Pointer[variables.Set]
 	log             atomic.Pointer[accesslog.Log]
 	streams         atomic.Pointer[accesslog.Streams]
 	// compress is nil if compression is disabled.
@@ -36,12 +35,15 @@ type global struct {
 	tracer atomic.Pointer[tracing.Tracer]
 
 	handshakes atomic.Pointer[handshakes]
+	// uncovered is an index without virtual hosts. It is used for host names that no listener of the port covers.
+	uncovered atomic.Pointer[index]
 	// fallback is the route to the default backend, or nil if there is no default backend.
 	fallback atomic.Pointer[Route]
 }
 
 // SetGlobal replaces the settings that apply to all requests. New requests use the new settings. If g is nil,
-// ingress-nginx's defaults are used.
+// ingress-nginx's defaults are used. The variables are an exception: a listener group uses them from its next update
+// on, because the filters of its routes may decide about access with them. See UpdateVariables.
 func (t *Table) SetGlobal(g *ir.Global) {
 	if g == nil {
 		g = &ir.Global{}
@@ -58,9 +60,18 @@ func (t *Table) SetGlobal(g *ir.Global) {
 	t.global.clients.Store(realip.New(g.Clients))
 	t.global.block.Store(filter.NewBlock(g.Block))
 	// If a variable is not valid, the requests that use it fail.
-	defined, _ := variables.New(g.Variables)
-	t.global.variables.Store(defined)
+	t.variables, _ = variables.New(g.Variables)
+	t.global.uncovered.Store(&index{variables: t.variables})
 	t.connections.Configure(g.KeepAlive, g.KeepAliveTimeout)
+}
+
+// UpdateVariables sets the variables last passed to SetGlobal in all listener groups that were not updated since.
+func (t *Table) UpdateVariables() {
+	for g := range t.allGroups {
+		if g.index.Load().variables != t.variables {
+			t.update(g, nil)
+		}
+	}
 }
 
 // setAccessLog opens the access logs that the administrator's options and the ConfigMap configure. Files that are

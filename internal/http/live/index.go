@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/k8singress/k8singress/internal/http/variables"
 	"github.com/k8singress/k8singress/internal/model/pattern"
 )
 
@@ -28,6 +29,9 @@ type index struct {
 	withClientAuth int
 	// withPassthrough is the number of hosts with TLS passthrough.
 	withPassthrough int
+	// variables are the variables that the filters of the hosts use. A request gets them with its route, so that it
+	// never runs filters with the variables of another configuration.
+	variables *variables.Set
 }
 
 // hosts maps names to virtual hosts. The map is split into shards, so that a change copies only the shards that it
@@ -57,10 +61,11 @@ func (h *hosts) set(name string, value *host, own *[len(hosts{})]bool) {
 	}
 }
 
-// x.with(changed) returns a copy of the index in which the hosts in changed replace the hosts with the same names. A
-// nil value in changed removes the host.
-func (x *index) with(changed map[string]*host) *index {
+// x.with(changed, defined) returns a copy of the index in which the hosts in changed replace the hosts with the same
+// names. A nil value in changed removes the host. defined are the variables of the copy.
+func (x *index) with(changed map[string]*host, defined *variables.Set) *index {
 	next := *x
+	next.variables = defined
 	var exact, wildcard [len(hosts{})]bool
 	for name, h := range changed {
 		before := x.get(name)

@@ -133,9 +133,6 @@ func (t *Table) ListenerFor(port uint16, server string) string {
 	return ""
 }
 
-// emptyIndex is an index without virtual hosts. It is used for host names that do not match any listener of the port.
-var emptyIndex = &index{}
-
 // indexFor returns the index of the virtual hosts that may serve a request with the given host name on a port. name
 // must be in lower case.
 func (t *Table) indexFor(port uint16, name string) *index {
@@ -145,7 +142,7 @@ func (t *Table) indexFor(port uint16, name string) *index {
 	if l := t.listeners.Load().find(port, name); l != nil {
 		return l.group.index.Load()
 	}
-	return emptyIndex
+	return t.global.uncovered.Load()
 }
 
 // misdirected reports whether a request arrived on a TLS connection that was opened for a different listener of the

@@ -19,7 +19,7 @@ func BenchmarkHostLookup(b *testing.B) {
 			changed[fmt.Sprintf("host-%d.example.com", i)] = &host{}
 			changed[fmt.Sprintf("*.wild-%d.example.com", i)] = &host{}
 		}
-		x := new(index).with(changed)
+		x := new(index).with(changed, nil)
 		for kind, name := range map[string]string{
 			"exact":    fmt.Sprintf("host-%d.example.com", n-1),
 			"wildcard": fmt.Sprintf("some.wild-%d.example.com", n-1),

@@ -53,7 +53,7 @@ func (t *Table) reroute(x *exchange.Exchange, name string, at exchange.Arrival) 
 	for again := true; again; again = err != nil && reroutes(x, err) {
 		location := x.Named
 		x.Reroute(at)
-		outcome, err = t.serveRoute(x, name, location)
+		outcome, err = t.serveRoute(x, t.takeIndex(x, name), name, location)
 	}
 	found := outcome != NoHost
 	if err = x.EndErrorPage(found, err); err == nil && !found && passesOn {

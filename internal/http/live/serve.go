@@ -61,28 +61,37 @@ func (t *Table) serve(x *exchange.Exchange) (Outcome, error) {
 		return NotReady, nil
 	}
 	x.Clients, x.Global, x.Headers = t.Clients(), t.Global(), t.global.responseHeaders.Load().headers
-	x.Variables = t.global.variables.Load()
+	name, arrival := message.Hostname(x.Host), x.Arrival()
+	// The access log may contain variables, also if the request is rejected before it gets a route.
+	index := t.takeIndex(x, name)
 	if t.global.block.Load().Refuses(x) {
 		return Served, errBlocked
 	}
-	name, arrival := message.Hostname(x.Host), x.Arrival()
 	if t.misdirected(x.Conn, name) {
 		return Served, refuse(x, mtls.Misdirected)
 	}
-	outcome, err := t.serveRoute(x, name, "")
+	outcome, err := t.serveRoute(x, index, name, "")
 	if err != nil && reroutes(x, err) {
 		return t.reroute(x, name, arrival)
 	}
 	return outcome, err
 }
 
-// serveRoute finds the route for a request, and runs its handler chain. name is the host name of the request. location
-// is the name of the location that must serve the request; if it is empty, the path decides. The results are the
-// results of Serve, except that the error is exchange.ErrReroute if the request needs another route.
-func (t *Table) serveRoute(x *exchange.Exchange, name, location string) (Outcome, error) {
+// takeIndex returns the current index for a request, and gives the request the variables of this index. name is the
+// host name of the request.
+func (t *Table) takeIndex(x *exchange.Exchange, name string) *index {
+	index := t.indexFor(x.Conn.Listener, name)
+	x.UseVariables(index.variables)
+	return index
+}
+
+// serveRoute finds the route for a request, and runs its handler chain. index is the result of takeIndex. name is the
+// host name of the request. location is the name of the location that must serve the request; if it is empty, the path
+// decides. The results are the results of Serve, except that the error is exchange.ErrReroute if the request needs
+// another route.
+func (t *Table) serveRoute(x *exchange.Exchange, index *index, name, location string) (Outcome, error) {
 	path := message.CleanPath(x.Path)
 	for {
-		index := t.indexFor(x.Conn.Listener, name)
 		h, route := index.find(name), (*Route)(nil)
 		if h != nil {
 			var err error
@@ -109,6 +118,7 @@ func (t *Table) serveRoute(x *exchange.Exchange, name, location string) (Outcome
 		i := to.chain.acquire()
 		if i == nil {
 			// The chain was removed from the routing table after the lookup, so look up the route again.
+			index = t.takeIndex(x, name)
 			continue
 		}
 		x.Route, x.Backend = &route.Route, to.backend

@@ -18,6 +18,7 @@ import (
 	"github.com/k8singress/k8singress/internal/http/mtls"
 	"github.com/k8singress/k8singress/internal/http/proxy"
 	"github.com/k8singress/k8singress/internal/http/tracing"
+	"github.com/k8singress/k8singress/internal/http/variables"
 	"github.com/k8singress/k8singress/internal/model/document"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/pattern"
@@ -54,6 +55,8 @@ type Table struct {
 	ctx    caddy.Context
 	chains map[chainID]*chain
 	steps  *sharedSteps
+	// variables are the variables for the next update of a listener group.
+	variables *variables.Set
 	// open counts the open streams of all routes, including removed routes.
 	open drainGroup
 
@@ -108,7 +111,8 @@ func (t *Table) MarkReady() { t.ready.Store(true) }
 // Ready reports whether MarkReady was called.
 func (t *Table) Ready() bool { return t.ready.Load() }
 
-// Update adds, replaces and removes hosts of Ingresses. A nil value removes the host. If Caddy rejects the handler
+// Update adds, replaces and removes hosts of Ingresses. A nil value removes the host. Requests see all changes, and the
+// variables last passed to SetGlobal, at once. If Caddy rejects the handler
 // chain of a route, the route returns 503; other routes are not affected.
 func (t *Table) Update(changes map[string]*document.Host) { t.update(&t.group, changes) }
 
@@ -130,7 +134,7 @@ func (t *Table) update(g *group, changes map[string]*document.Host) {
 		}
 		ending = append(ending, next[name].keepStreams(before)...)
 	}
-	g.index.Store(old.with(next))
+	g.index.Store(old.with(next, t.variables))
 	// Drop the old hosts only after the new hosts were created, so that chains that an old and a new host use are not
 	// provisioned again.
 	for _, h := range replaced {
