@@ -68,7 +68,7 @@ func TestReloadOfRun(t *testing.T) {
 }
 
 // TestLoadsOfRun checks that a process of `caddy k8singress run` still accepts the configuration that the controller
-// itself writes: it restores a server that was removed through the admin API.
+// itself writes: it restores a server that was removed through the admin API, and logs the option to use.
 func TestLoadsOfRun(t *testing.T) {
 	const server = "/config/apps/http/servers/k8singress_http"
 	c, p, _ := runWithFlags(t)
@@ -81,6 +81,13 @@ func TestLoadsOfRun(t *testing.T) {
 			return fmt.Errorf("%d %s", got.status, got.body)
 		}
 		return c.serves()
+	})
+	p.eventually("the log names the option", func() error {
+		log, err := os.ReadFile(c.log)
+		if err == nil && !strings.Contains(string(log), "k8singress_http: use the option http") {
+			err = fmt.Errorf("the log says %s", log)
+		}
+		return err
 	})
 }
 

@@ -93,9 +93,17 @@ func (e *Engine) structure(ctx context.Context) (bool, error) {
 	}
 	// Read the options inside the function. It is called after Caddy has loaded its current configuration, and the
 	// options may have changed by then.
-	return admin.Change(ctx, func(config map[string]any) error {
-		return structure.Merge(config, e.Settings())
+	var overwritten []string
+	changed, err := admin.Change(ctx, func(config map[string]any) error {
+		o := e.Settings()
+		overwritten = structure.Overwrites(config, o)
+		return structure.Merge(config, o)
 	})
+	if changed && err == nil && len(overwritten) > 0 {
+		e.log.Info("the servers of k8singress in Caddy's configuration did not match its options; they were put back",
+			zap.Strings("settings", overwritten))
+	}
+	return changed, err
 }
 
 // complete returns an error if Caddy's configuration lacks a server that the options require. It is called if Caddy's

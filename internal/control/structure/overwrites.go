@@ -1,0 +1,64 @@
+package structure
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/k8singress/k8singress/internal/model/settings"
+)
+
+// instead says, for settings of our servers in Caddy's configuration, what the administrator can change in their place.
+var instead = map[string]string{
+	"idle_timeout":            "the ConfigMap key keep-alive",
+	"max_header_bytes":        "the ConfigMap key large-client-header-buffers",
+	"protocols":               "the option http3",
+	"read_header_timeout":     "the ConfigMap key client-header-timeout",
+	"read_idle_timeout":       "the ConfigMap key client-body-timeout",
+	"routes":                  "a chain, or a site with the k8singress directive",
+	"tls_connection_policies": "the ConfigMap keys ssl-protocols and ssl-ciphers",
+}
+
+// optionOf maps our servers to the options with their addresses.
+var optionOf = map[string]string{HTTPServer: "http", HTTPSServer: "https", HealthServer: "health"}
+
+// Overwrites returns a text for each setting of our servers that Merge would overwrite in config, such as
+// "k8singress_http.idle_timeout: use the ConfigMap key keep-alive". It returns nil if config has none of our servers,
+// because Merge then only adds them.
+func Overwrites(config map[string]any, c settings.Config) (all []string) {
+	servers := Branch(config, "apps", "http", "servers")
+	isThere := func(name string) bool { return servers[name] != nil }
+	if !slices.ContainsFunc(ours, isThere) {
+		return nil
+	}
+	wanted := Tree(httpApp(c.WithDefaults()))
+	for _, name := range ours {
+		server := Branch(wanted, "servers", name)
+		switch {
+		case isThere(name) == (server != nil):
+			all = append(all, overwrites(name, Branch(servers, name), server)...)
+		default:
+			all = append(all, fmt.Sprintf("%s: use the option %s", name, optionOf[name]))
+		}
+	}
+	return all
+}
+
+// overwrites returns a text for each setting of the server with the given name whose existing value is not the wanted
+// one.
+func overwrites(name string, existing, wanted map[string]any) (all []string) {
+	for _, key := range slices.Sorted(maps.Keys(wanted)) {
+		if reflect.DeepEqual(existing[key], wanted[key]) {
+			continue
+		}
+		text := fmt.Sprintf("%s.%s", name, key)
+		if key == "listen" {
+			text += ": use the option " + optionOf[name]
+		} else if other := instead[key]; other != "" {
+			text += ": use " + other
+		}
+		all = append(all, text)
+	}
+	return all
+}
