@@ -38,7 +38,7 @@ type snippetFile struct {
 	Path string `json:"path"`
 	// Annotations are more annotations of the Ingress.
 	Annotations map[string]string `json:"annotations"`
-	// Endpoints is "none" if the Service of the Ingress has no endpoints.
+	// Endpoints is "none" if the Service of the Ingress has no endpoints, and "missing" if there is no Service.
 	Endpoints string `json:"endpoints"`
 	// OtherPath is the path of a second Ingress for the same host, whose Service is the second endpoint.
 	OtherPath string      `json:"otherPath"`
@@ -279,9 +279,11 @@ func (e *snippetEndpoints) manifests() string {
 		annotations = append(annotations, name, e.address(value))
 	}
 	objects := annotate(rule(f.name, f.name+".example", kind, path, f.name), annotations...)
-	if f.Endpoints == "none" {
+	switch f.Endpoints {
+	case "missing":
+	case "none":
 		objects += service(f.name, e.port)
-	} else {
+	default:
 		objects += service(f.name, e.port, e.ip)
 	}
 	if f.OtherPath != "" {
