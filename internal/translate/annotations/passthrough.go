@@ -25,15 +25,48 @@ var sslPassthrough = Annotation{
 func (s *Settings) PassthroughGuard() (step string, guard ir.Guard, temporary bool) {
 	for i := range phases {
 		p := &phases[i]
-		filters := p.of(s, "/")
-		if server := s.Server(); server != nil && p.Name == serverPhase {
-			filters = server.Filters
+		if p.Name == serverPhase {
+			if step, guard = s.Server().PassthroughGuard(); guard != ir.NoRequests {
+				return step, guard, false
+			}
 		}
-		if guard = ir.Strictest(filters); guard >= ir.SomeClients {
+		if guard = ir.Strictest(p.of(s, "/")); guard >= ir.SomeClients {
 			return p.Name, guard, p.temporary
 		}
 	}
 	return "", ir.NoRequests, false
+}
+
+// PassthroughGuard returns the first guard of the snippets that passed-through TLS connections would bypass, like the
+// method of Settings. A guard of a location counts, because otherwise clients could request the location from the
+// backend of the path "/". s may be nil.
+func (s *Server) PassthroughGuard() (step string, guard ir.Guard) {
+	if s == nil {
+		return "", ir.NoRequests
+	}
+	if guard = ir.Strictest(s.Filters); guard >= ir.SomeClients {
+		return serverPhase, guard
+	}
+	for i := range s.Locations {
+		l := &s.Locations[i]
+		if guard = l.guard(); guard >= ir.SomeClients && l.Match.Type != ir.LocationNamed {
+			return "location " + l.Match.Path + " of " + serverSnippetName, guard
+		}
+	}
+	return "", ir.NoRequests
+}
+
+// guard returns the strictest guard of the location. The response 404 that ends a location without a Service is only a
+// guard if the location does not respond to any request itself.
+func (l *ServerLocation) guard() ir.Guard {
+	if ir.RejectAll(l.Filters) {
+		return ir.AllRequests
+	}
+	filters := l.Filters
+	if l.Service == nil {
+		filters = filters[:len(filters)-1]
+	}
+	return ir.Strictest(filters)
 }
 
 // VoidWithPassthrough returns the sorted names of the given annotations that have no effect on TLS connections with

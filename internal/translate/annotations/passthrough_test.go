@@ -58,3 +58,40 @@ func TestVoidWithPassthrough(t *testing.T) {
 		t.Errorf("without effect: %q, want %q", got, want)
 	}
 }
+
+// TestPassthroughGuardOfSnippets checks which locations of a server-snippet TLS connections must not bypass. Locations
+// that respond to all clients, or decide by what a request contains, do not count.
+func TestPassthroughGuardOfSnippets(t *testing.T) {
+	const admin = "location /admin of server-snippet"
+	for text, test := range map[string]struct {
+		step string
+		want ir.Guard
+	}{
+		"deny all;": {serverPhase, ir.AllRequests},
+		"if ($remote_addr = 192.0.2.1) { return 403; }":               {serverPhase, ir.SomeClients},
+		"location /admin { deny all; }":                               {admin, ir.AllRequests},
+		"location /admin { allow 192.0.2.0/24; deny all; }":           {admin, ir.AllRequests},
+		"location /admin { return 403; }":                             {admin, ir.AllRequests},
+		"location /admin { }":                                         {admin, ir.AllRequests},
+		"location /admin { internal; }":                               {admin, ir.AllRequests},
+		"location /admin { deny 192.0.2.1; proxy_pass http://web; }":  {admin, ir.SomeClients},
+		"location /a { return 200 a; } location /admin { deny all; }": {admin, ir.AllRequests},
+		"location /a { return 200 a; }":                               {},
+		"location /a { return 301 /b; }":                              {},
+		"location /a { if ($http_x) { return 403; } return 200 a; }":  {},
+		"location /a { proxy_pass http://web; }":                      {},
+		"location @a { deny all; }":                                   {},
+	} {
+		for _, shared := range []bool{false, true} {
+			var s Settings
+			if texts := &s.Asked.Snippets.Server; shared {
+				texts.Shared = text
+			} else {
+				texts.Own = text
+			}
+			if step, got, _ := s.PassthroughGuard(); step != test.step || got != test.want {
+				t.Errorf("%s: %q %d, want %q %d", text, step, got, test.step, test.want)
+			}
+		}
+	}
+}

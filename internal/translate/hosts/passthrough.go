@@ -58,6 +58,8 @@ func (m *mergeState) closes(chosen *Contribution, root claim) bool {
 	case m.conflicting[root.by]:
 	case root.by.Closed:
 		status = "503"
+	case m.server != nil && m.server.Server.Closed:
+		by, status = m.server, "503"
 	case auth != nil && auth.Closed:
 		by = cmp.Or(m.resultOf(auth.Origin), root.by)
 	default:
@@ -73,26 +75,34 @@ func (m *mergeState) closes(chosen *Contribution, root claim) bool {
 }
 
 // guards reports whether passed-through TLS connections would bypass a guard of chosen, the object that requests
-// passthrough, or of the object with the path "/". If so, guards adds a problem to chosen.
+// passthrough, of the object with the path "/", or of the server-snippet of the host. If so, guards adds a problem to
+// chosen.
 func (m *mergeState) guards(chosen *Contribution, root claim) bool {
-	for _, by := range []*Contribution{root.by, chosen} {
-		why := "rejects all requests (" + by.Guard.Step + ")"
-		switch by.Guard.Rejects {
-		case ir.AllRequests:
-		case ir.SomeClients:
-			why = "accepts only some client addresses (" + by.Guard.Step + "), which are not checked for " +
-				"passed-through connections"
-		default:
-			continue
-		}
-		severity, then := report.Error, ": the controller terminates TLS. Remove ssl-passthrough or this restriction"
-		if by.Guard.Temporary {
-			severity, then = report.Warning, ": the controller terminates TLS"
-		}
-		m.notPassed(chosen, by, severity, why+then)
-		return true
+	by, guard := root.by, root.by.Guard
+	if guard.Rejects == ir.NoRequests {
+		by, guard = chosen, chosen.Guard
 	}
-	return false
+	if guard.Rejects == ir.NoRequests && m.server != nil {
+		by, guard = m.server, m.server.Server.Guard
+	}
+	if guard.Rejects == ir.NoRequests {
+		return false
+	}
+	severity, then := report.Error, ": the controller terminates TLS. Remove ssl-passthrough or this restriction"
+	if guard.Temporary {
+		severity, then = report.Warning, ": the controller terminates TLS"
+	}
+	m.notPassed(chosen, by, severity, guard.describe()+then)
+	return true
+}
+
+// describe says which requests the guard rejects, for a message about passthrough.
+func (g *Guard) describe() string {
+	if g.Rejects == ir.AllRequests {
+		return "rejects all requests (" + g.Step + ")"
+	}
+	return "accepts only some client addresses (" + g.Step + "), which are not checked for " +
+		"passed-through connections"
 }
 
 // notPassed adds a problem to chosen, the object that requests passthrough: TLS connections are not passed through

@@ -52,3 +52,37 @@ func TestPassthroughOfGuarded(t *testing.T) {
 		}})
 	}
 }
+
+// TestPassthroughOfGuardedBySnippet checks the same for the server-snippet of another Ingress.
+func TestPassthroughOfGuardedBySnippet(t *testing.T) {
+	const problem = "error InvalidAnnotation Ingress/a/young " +
+		"metadata.annotations[nginx.ingress.kubernetes.io/ssl-passthrough]: the TLS connections of the host " +
+		"s.example are not passed through, because Ingress/a/old "
+	const refused = ": all requests for the paths on the host s.example get 503, because the annotation " +
+		"nginx.ingress.kubernetes.io/server-snippet of Ingress/a/old is refused: correct it there"
+	for name, c := range map[string]struct {
+		server   hosts.Server
+		problems []string
+	}{
+		"a guard": {hosts.Server{Text: "x", Guard: hosts.Guard{Step: "location /b", Rejects: ir.AllRequests}}, []string{
+			problem + "rejects all requests (location /b): the controller terminates TLS. Remove ssl-passthrough or " +
+				"this restriction"}},
+		"refused": {hosts.Server{Closed: true}, []string{
+			"error HostConflict Ingress/a/young -" + refused,
+			problem + "rejects all requests for the path /: the controller terminates TLS, and requests get 503. See " +
+				"the verdict on that object"}},
+	} {
+		snippet := func(o *hosts.Contribution) { o.Server = &c.server }
+		serves := []string{"prefix /app -> a/web/80", "prefix / -> a/web/80"}
+		if c.server.Closed {
+			serves = []string{"prefix /app -> 503", "prefix / -> 503"}
+		}
+		mergeCases(t, "s.example", map[string]mergeCase{name: {
+			of: []*hosts.Contribution{
+				ingress("a/old", 1, rule("s.example", "/app web"), snippet),
+				ingress("a/young", 2, rule("s.example", "/ web"), passing),
+			},
+			serves: serves, problems: c.problems,
+		}})
+	}
+}

@@ -24,6 +24,8 @@ type Server struct {
 	// Limits are the limits that the paths inherit, unless they have limits of their own. SharedLimits are the limits
 	// of the ConfigMap alone, for paths in other namespaces. Nil means that there are none.
 	Limits, SharedLimits *ir.ZoneLimits
+	// Guard is the first guard of the snippets that TLS connections would bypass if they were passed through.
+	Guard Guard
 	// Locations are additional paths. Their types are types of locations.
 	Locations []*Path
 }

@@ -22,6 +22,7 @@ func (r *reading) server() {
 		Text: of.Text, Closed: of.Closed, Reason: of.Reason, Filters: of.Filters, Shared: of.Shared,
 		Limits: of.Limits, SharedLimits: of.SharedLimits,
 	}
+	r.Server.Guard.Step, r.Server.Guard.Rejects = of.PassthroughGuard()
 	for i := range of.Locations {
 		r.Server.Locations = append(r.Server.Locations, r.location(&of.Locations[i]))
 	}
