@@ -107,3 +107,25 @@ func TestAuthAndLocation(t *testing.T) {
 		t.Error("the text has the same meaning in both places")
 	}
 }
+
+// FuzzAuth checks that the program of any text is accepted, and that a directive behind a readable text is always
+// found.
+func FuzzAuth(f *testing.F) {
+	for _, text := range []string{
+		"proxy_set_header A $request_uri; proxy_read_timeout 1h;", "if ($http_a ~ \"^b{2}$\") { return 200; }",
+		"set $a \"${host}\"; more_set_input_headers \"A: $a\" 'B: c';", "more_clear_input_headers A*; add_header A b;",
+		"if ($request_method = OPTIONS) { return 204; } # a", "proxy_set_header X-Original-Method '';",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		r := snippets.Auth(text)
+		if r.Program != nil {
+			checkAuthAccepted(t, r)
+			checkRoundTrip(t, r.Program)
+		}
+		if r.Closed(false) == nil && snippets.Auth(text+"\nauth_request /a;").Closed(false) == nil {
+			t.Errorf("%q hides what follows", text)
+		}
+	})
+}

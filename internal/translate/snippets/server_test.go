@@ -175,3 +175,31 @@ func TestClosedServers(t *testing.T) {
 		t.Error("a location in a location is not a guard")
 	}
 }
+
+// FuzzServer checks that the program and the locations of any text are accepted, and that a directive behind a readable
+// text is always found.
+func FuzzServer(f *testing.F) {
+	for _, text := range []string{
+		"location = /a { return 403; } location ~* \"^/a{2}\" { deny all; }",
+		"rewrite ^/a /b break; location ^~ /b { }",
+		"location /a { internal; location /a/b { allow all; } }", "error_page 403 @a; location @a { return 404; }",
+		"location /a { proxy_pass http://shop.b.svc:80; proxy_read_timeout 1h; }", "if ($host) { return 301 /$1; }",
+		"location ~ ^/(?<a>.) { add_header A $a; try_files $uri @b; }", "allow 10.0.0.0/8; deny all; satisfy any;",
+	} {
+		f.Add(text, "")
+		f.Add("location /c { return 200 c; }", text)
+	}
+	f.Fuzz(func(t *testing.T, own, shared string) {
+		r := snippets.Server(own, shared)
+		checkAccepted(t, &r.Result)
+		for i := range r.Locations {
+			checkAccepted(t, r.Locations[i].Content)
+			if p := r.Locations[i].Content.Program; p != nil {
+				checkRoundTrip(t, p)
+			}
+		}
+		if r.Closed(false) == nil && snippets.Server(own+"\nauth_request /a;", shared).Closed(false) == nil {
+			t.Errorf("%q hides what follows", own)
+		}
+	})
+}
