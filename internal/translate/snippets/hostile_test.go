@@ -3,6 +3,7 @@ package snippets_test
 import (
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,38 +12,87 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/snippets"
 )
 
-// TestHostileSnippets checks texts with which authors of Ingresses have attacked ingress-nginx. None of them leaves its
-// location, reads a file, or runs code: each is refused, or has no effect.
+// hostileSnippets are texts with which authors of Ingresses have attacked ingress-nginx, or could do so. classes are
+// the classes that one of their findings must have in the snippets of locations, servers, requests to authentication
+// services, and http. If there is only one class, it is the same for all. An empty class is any class except Works.
+var hostileSnippets = map[string]struct {
+	text    string
+	classes []snippets.Class
+}{
+	"CVE-2021-25742, a location of its own": {
+		"location /token { alias /var/run/secrets/kubernetes.io/serviceaccount/; }",
+		[]snippets.Class{snippets.Guard, snippets.LeftOut, snippets.Guard, snippets.Unreadable},
+	},
+	"CVE-2021-25742, the location itself": {
+		"alias /var/run/secrets/kubernetes.io/serviceaccount/;",
+		[]snippets.Class{snippets.LeftOut, snippets.Unreadable, snippets.LeftOut, snippets.Unreadable},
+	},
+	"CVE-2021-25742, Lua": {
+		"content_by_lua_block { ngx.say(io.open('/x')) }",
+		[]snippets.Class{snippets.Unreadable},
+	},
+	"CVE-2021-25742, another server": {
+		"} } server { listen 8080; location / { root /; ",
+		[]snippets.Class{snippets.Unreadable},
+	},
+	"CVE-2021-25742, the block in a quote": {
+		"add_header A \"}\nlocation /x { root /; }\";",
+		[]snippets.Class{snippets.LeftOut, snippets.LeftOut, snippets.NoEffect, ""},
+	},
+	"CVE-2021-25745, proxy_pass": {
+		"proxy_pass https://kubernetes.default.svc/;",
+		[]snippets.Class{snippets.Guard, snippets.Unreadable, snippets.Guard, snippets.Unreadable},
+	},
+	"CVE-2021-25748, a line break": {
+		"set $a b;\n}\nserver { listen 81; }\nlocation /c {",
+		[]snippets.Class{snippets.Unreadable},
+	},
+	"CVE-2022-4886, a log in a file": {
+		"access_log /etc/ingress-controller/x;",
+		[]snippets.Class{snippets.NoEffect, snippets.NoEffect, snippets.NoEffect, ""},
+	},
+	"CVE-2024-7646, a carriage return": {
+		"add_header A b;\r}\rlocation /x {\r root /;",
+		[]snippets.Class{snippets.Unreadable},
+	},
+	"CVE-2025-1974, an engine": {"ssl_engine /proc/1/fd/3;", []snippets.Class{snippets.Unreadable}},
+	"CVE-2026-4342, a comment": {
+		"# a\n}\nlocation /x { root /; }\n#",
+		[]snippets.Class{snippets.Unreadable},
+	},
+	"CVE-2026-22771, Lua that is checked": {"access_by_lua 'os.exit(1)';", []snippets.Class{snippets.Unreadable}},
+	"CVE-2026-41246, the path of a cookie": {
+		"proxy_cookie_path / \"/'; os.exit(1) --\";",
+		[]snippets.Class{snippets.LeftOut, snippets.LeftOut, snippets.NoEffect, ""},
+	},
+	"a module":                  {"load_module /tmp/x.so;", []snippets.Class{snippets.Unreadable}},
+	"a file":                    {"include /etc/nginx/lua/*.conf;", []snippets.Class{snippets.Unreadable}},
+	"an environment variable":   {"env TOKEN;", []snippets.Class{snippets.Unreadable}},
+	"Caddy's placeholders":      {"return 200 $request_body_file;", []snippets.Class{snippets.Unreadable}},
+	"an opening brace":          {"{", []snippets.Class{snippets.Unreadable}},
+	"a closing brace":           {"}", []snippets.Class{snippets.Unreadable}},
+	"a block without its end":   {"if ($host) { add_header A b;", []snippets.Class{snippets.Unreadable}},
+	"an end without a block":    {"if ($host) { add_header A b; } }", []snippets.Class{snippets.Unreadable}},
+	"1 MB of conditions":        {strings.Repeat("if ($host) { }\n", 1<<16), []snippets.Class{snippets.Unreadable}},
+	"1 MB of nested conditions": {strings.Repeat("if ($host) { #x", 1<<16), []snippets.Class{snippets.Unreadable}},
+}
+
+// TestHostileSnippets checks hostileSnippets in each kind of snippet. None of them leaves its block, reads a file, or
+// runs code: each is refused, or has no effect.
 func TestHostileSnippets(t *testing.T) {
-	for name, test := range map[string]struct{ text, class string }{
-		"CVE-2021-25742, a location of its own": {
-			"location /token { alias /var/run/secrets/kubernetes.io/serviceaccount/; }", "guard",
-		},
-		"CVE-2021-25742, the location itself":  {"alias /var/run/secrets/kubernetes.io/serviceaccount/;", "left out"},
-		"CVE-2021-25742, Lua":                  {"content_by_lua_block { ngx.say(io.open('/x')) }", "unreadable"},
-		"CVE-2021-25742, another server":       {"} } server { listen 8080; location / { root /; ", "unreadable"},
-		"CVE-2021-25742, the block in a quote": {"add_header A \"}\nlocation /x { root /; }\";", "left out"},
-		"CVE-2021-25745, proxy_pass":           {"proxy_pass https://kubernetes.default.svc/;", "guard"},
-		"CVE-2021-25748, a line break":         {"set $a b;\n}\nserver { listen 81; }\nlocation /c {", "unreadable"},
-		"CVE-2022-4886, a log in a file":       {"access_log /etc/ingress-controller/x;", "no effect"},
-		"CVE-2024-7646, a carriage return":     {"add_header A b;\r}\rlocation /x {\r root /;", "unreadable"},
-		"CVE-2025-1974, an engine":             {"ssl_engine /proc/1/fd/3;", "unreadable"},
-		"CVE-2026-4342, a comment":             {"# a\n}\nlocation /x { root /; }\n#", "unreadable"},
-		"CVE-2026-22771, Lua that is checked":  {"access_by_lua 'os.exit(1)';", "unreadable"},
-		"CVE-2026-41246, the path of a cookie": {"proxy_cookie_path / \"/'; os.exit(1) --\";", "left out"},
-		"a module":                             {"load_module /tmp/x.so;", "unreadable"},
-		"a file":                               {"include /etc/nginx/lua/*.conf;", "unreadable"},
-		"an environment variable":              {"env TOKEN;", "unreadable"},
-		"Caddy's placeholders":                 {"return 200 $request_body_file;", "unreadable"},
-	} {
+	for name, test := range hostileSnippets {
 		t.Run(name, func(t *testing.T) {
-			r := snippets.Location(test.text, "")
-			for i := range r.Findings {
-				if string(r.Findings[i].Class) == test.class {
-					return
+			for i, findings := range [][]snippets.Finding{
+				snippets.Location(test.text, "").Findings, snippets.Server(test.text, "").Findings,
+				snippets.Auth(test.text).Findings, snippets.ReadHTTP(test.text).Findings,
+			} {
+				want := test.classes[min(i, len(test.classes)-1)]
+				if !slices.ContainsFunc(findings, func(f snippets.Finding) bool {
+					return f.Class == want || want == "" && f.Class != snippets.Works
+				}) {
+					t.Errorf("the findings of snippet %d are %v, want the class %q", i, findings, want)
 				}
 			}
-			t.Errorf("the findings are %v, want the class %s", r.Findings, test.class)
 		})
 	}
 }

@@ -11,9 +11,10 @@ import (
 // The directives in snippets of public repositories. With the first list alone, 238 of 290 different snippets can be
 // written, and with both lists 278. The others contain Lua, include, env or files.
 const (
-	mostlyPublished = "add_header more_set_headers more_clear_headers more_set_input_headers more_clear_input_headers " +
-		"proxy_set_header grpc_set_header proxy_hide_header proxy_pass_header return rewrite if set location deny " +
-		"allow limit_except satisfy sub_filter sub_filter_once sub_filter_types sub_filter_last_modified " +
+	mostlyPublished = "add_header more_set_headers more_clear_headers more_set_input_headers " +
+		"more_clear_input_headers proxy_set_header grpc_set_header proxy_hide_header proxy_pass_header " +
+		"return rewrite if set location deny allow limit_except satisfy sub_filter sub_filter_once " +
+		"sub_filter_types sub_filter_last_modified " +
 		"auth_request_set expires default_type client_max_body_size error_page proxy_intercept_errors"
 	alsoPublished = "map geo limit_req limit_req_zone limit_req_status limit_req_dry_run limit_req_log_level " +
 		"limit_conn limit_conn_zone limit_conn_status limit_conn_dry_run limit_conn_log_level set_real_ip_from " +
@@ -42,7 +43,8 @@ var mayBeUnsupported = map[string]string{
 	"large_client_header_buffers":   "heads of requests are read before their hosts are known",
 }
 
-// TestDirectivesOfRealSnippets checks that each directive of real snippets is interpreted, or has nothing to change here.
+// TestDirectivesOfRealSnippets checks that each directive of real snippets is interpreted, or has nothing to change
+// here.
 func TestDirectivesOfRealSnippets(t *testing.T) {
 	classes := map[string]snippets.Class{}
 	for _, row := range snippets.Table() {
