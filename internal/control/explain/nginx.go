@@ -199,6 +199,10 @@ func (n *nginxText) directives(of *ir.Directives) {
 	}
 	n.lines("proxy_hide_header", of.Hide)
 	n.lines("proxy_pass_header", of.Pass)
+	for _, c := range of.CookieFlags {
+		n.line("proxy_cookie_flags", append([]string{c.Cookie}, c.Flags...)...)
+	}
+	n.lineIf(of.CookieFlags != nil && len(of.CookieFlags) == 0, "proxy_cookie_flags", "off")
 	for _, header := range of.AddHeaders {
 		arguments := []string{header.Name, header.Value}
 		if header.Always {

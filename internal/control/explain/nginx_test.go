@@ -58,8 +58,9 @@ func TestDirectives(t *testing.T) {
 				{Set: []ir.Header{{Name: "X-In", Value: "$host"}}, IfPresent: true}},
 			EndpointHeaders: []ir.Header{{Name: "X-Empty"}, {Name: "X-Host", Value: "$host"}},
 			Hide:            []string{"X-Hidden", "X-Other"}, Pass: []string{"Server"},
-			AddHeaders: []ir.AddedHeader{{Name: "X-Always", Value: "yes", Always: true}},
-			Expires:    &ir.Expires{Seconds: -1},
+			CookieFlags: []ir.CookieFlags{{Cookie: "~", Flags: []string{"secure", "samesite=lax"}}},
+			AddHeaders:  []ir.AddedHeader{{Name: "X-Always", Value: "yes", Always: true}},
+			Expires:     &ir.Expires{Seconds: -1},
 			MoreHeaders: []ir.MoreHeaders{{
 				Set:      []ir.Header{{Name: "X-Frame-Options", Value: "DENY"}, {Name: "X-None"}},
 				Statuses: []int{404, 500}, Types: []string{"text/html", "text/plain"},
@@ -73,6 +74,7 @@ func TestDirectives(t *testing.T) {
       proxy_hide_header X-Hidden;
       proxy_hide_header X-Other;
       proxy_pass_header Server;
+      proxy_cookie_flags ~ secure samesite=lax;
       add_header X-Always yes always;
       expires -1;
       more_set_headers -s "404 500" -t "text/html text/plain" "X-Frame-Options: DENY" X-None:;

@@ -22,6 +22,8 @@ type Directives struct {
 	// hide and pass are the names of the header fields to remove from endpoint responses, and to keep although they are
 	// hidden by default.
 	hide, pass []message.Field
+	// cookieFlags is nil if the flags of an earlier program apply.
+	cookieFlags []cookieFlags
 	// input are the changes to the request of the client. Statuses and Types in it are empty.
 	input []moreHeaders
 	// added, expires and more are the changes to the response, in this order.
@@ -50,8 +52,8 @@ type authVariable struct {
 func NewDirectives(of *ir.Directives) (d *Directives, err error) {
 	d = &Directives{expires: of.Expires, unlogged: of.Unlogged}
 	d.alone = directiveList{d}
-	for _, compile := range []func(*ir.Directives) error{d.setEndpoint, d.setHidden, d.setInput, d.setResponse,
-		d.setAuth, d.setErrors} {
+	for _, compile := range []func(*ir.Directives) error{d.setEndpoint, d.setHidden, d.setCookieFlags,
+		d.setInput, d.setResponse, d.setAuth, d.setErrors} {
 		if err := compile(of); err != nil {
 			return nil, err
 		}

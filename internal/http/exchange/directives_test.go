@@ -1,6 +1,7 @@
 package exchange_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -82,6 +83,57 @@ func TestHiddenByPrograms(t *testing.T) {
 		fields := exchangetest.Fields(response)
 		if x.Hide(&fields); exchangetest.Text(fields) != c.want {
 			t.Errorf("%s: %q, want %q", name, exchangetest.Text(fields), c.want)
+		}
+	}
+}
+
+// TestCookieFlags checks the flags of cookies as nginx sets them, and which of several programs counts.
+func TestCookieFlags(t *testing.T) {
+	of := func(all ...ir.CookieFlags) ir.Directives { return ir.Directives{CookieFlags: all} }
+	one := func(cookie string, flags ...string) ir.CookieFlags {
+		return ir.CookieFlags{Cookie: cookie, Flags: flags}
+	}
+	for _, c := range []struct {
+		programs       []ir.Directives
+		cookies, wants string
+	}{
+		{nil, "a=1;Secure", "a=1;Secure"},
+		{[]ir.Directives{of(one("A", "HttpOnly", "secure", "samesite=NONE"))}, "a=1; Path=/ | b=1",
+			"a=1; Path=/; Secure; HttpOnly; SameSite=None | b=1"},
+		{[]ir.Directives{of(one("a"), one("~", "nosecure", "nohttponly", "nosamesite"))},
+			"a=1;;  Secure | AB=1; SECURE; HttpOnly=; samesite=x; Path=/ | novalue; Secure",
+			"a=1; ; Secure | AB=1; Path=/ | novalue; Secure"},
+		{[]ir.Directives{of(one("~^s", "samesite=strict", "bogus")), {}}, "Sid=a=b; samesite | as=1",
+			"Sid=a=b; SameSite=Strict | as=1"},
+		{[]ir.Directives{of(one("~", "secure")), of(one("$arg_c", "$arg_f"))}, "a=1 | b=1", "a=1; HttpOnly | b=1"},
+		{[]ir.Directives{of(one("~", "secure")), {CookieFlags: []ir.CookieFlags{}}}, "a=1", "a=1"},
+		{[]ir.Directives{of(one("~(x|y|z){280}q", "secure"))},
+			strings.Repeat("xyz", 1000) + "=1; Path=/ | a=1", "a=1"},
+	} {
+		x, _ := exchangetest.New(t, "GET http://shop.example/?c=a&f=httponly")
+		for _, program := range c.programs {
+			// The JSON configuration must keep an empty list.
+			var decoded ir.Directives
+			text, err := json.Marshal(program)
+			if err == nil {
+				err = json.Unmarshal(text, &decoded)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			x.UseDirectives(directives(t, decoded))
+		}
+		var fields message.Fields
+		for cookie := range strings.SplitSeq(c.cookies, " | ") {
+			fields.Add(message.SetCookie.Field(cookie))
+		}
+		x.FlagCookies(&fields)
+		var got []string
+		for _, f := range fields {
+			got = append(got, f.Value)
+		}
+		if got := strings.Join(got, " | "); got != c.wants {
+			t.Errorf("%+v: %s becomes %s\nwant %s", c.programs, c.cookies[:min(99, len(c.cookies))], got, c.wants)
 		}
 	}
 }

@@ -175,6 +175,7 @@ func (r *request) forwardResponse(c *conn) error {
 func (r *request) writeHead(a *message.Response) error {
 	r.Hide(&a.Fields)
 	r.edit(a.Fields)
+	r.FlagCookies(&a.Fields)
 	// While the body of an HTTP/1.1 request is still arriving, the server cannot tell where the next request begins, so
 	// it closes the connection after the response.
 	a.Close = r.Major == 1 && r.body.arriving()

@@ -129,6 +129,9 @@ type Directives struct {
 	// fields that the client gets although the controller hides them by default (proxy_pass_header).
 	Hide []string `json:"hide,omitempty"`
 	Pass []string `json:"pass,omitempty"`
+	// CookieFlags are changes to the cookies that endpoints set (proxy_cookie_flags). The first element that matches a
+	// cookie counts. Nil means that the flags of the server apply. An empty list cancels them.
+	CookieFlags []CookieFlags `json:"cookie_flags,omitzero"`
 	// MoreHeaders are changes to the response (more_set_headers and more_clear_headers), in their order. They are
 	// applied after AddHeaders.
 	MoreHeaders []MoreHeaders `json:"more_headers,omitempty"`
@@ -145,6 +148,15 @@ type Directives struct {
 	Unlogged bool `json:"unlogged,omitempty"`
 	// Errors says which error responses are replaced.
 	Errors ErrorHandling `json:"errors,omitzero"`
+}
+
+// CookieFlags changes the attributes Secure, HttpOnly and SameSite of a cookie.
+type CookieFlags struct {
+	// Cookie is a template for the name of the cookie, or "~" and a regular expression for names. Case is ignored.
+	Cookie string `json:"cookie"`
+	// Flags are templates for the words of nginx's proxy_cookie_flags, such as "secure", "nohttponly" or
+	// "samesite=lax". Other values have no effect.
+	Flags []string `json:"flags,omitempty"`
 }
 
 // MoreHeaders is one directive of nginx's module headers-more.

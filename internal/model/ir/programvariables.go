@@ -109,6 +109,12 @@ func (d *Directives) templates() iter.Seq[string] {
 				all = append(all, h.Value)
 			}
 		}
+		for _, c := range d.CookieFlags {
+			if !strings.HasPrefix(c.Cookie, "~") {
+				all = append(all, c.Cookie)
+			}
+			all = append(all, c.Flags...)
+		}
 		for _, v := range d.AuthVariables {
 			all = append(all, v.Value)
 		}

@@ -61,6 +61,7 @@ func TestChangesNothing(t *testing.T) {
 	}
 	for _, d := range []ir.Directives{
 		program.Directives, {Unlogged: true}, {Hide: []string{"A"}}, {Pass: []string{"A"}}, {Expires: &ir.Expires{}},
+		{CookieFlags: []ir.CookieFlags{}},
 		{Errors: ir.ErrorHandling{Intercept: new(bool)}}, {Errors: ir.ErrorHandling{Recursive: new(bool)}},
 	} {
 		if d.ChangesNothing() {

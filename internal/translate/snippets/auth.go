@@ -43,7 +43,7 @@ var authSections = []authSection{
 	{NoEffect, "the service is asked with HTTP/1.1", "proxy_http_version"},
 	{NoEffect, "the response of the service does not exist yet: write it in configuration-snippet", "auth_request_set"},
 	{LeftOut, "clients get the headers Set-Cookie and WWW-Authenticate as the service sends them, and no others",
-		"more_set_headers more_clear_headers proxy_hide_header proxy_pass_header"},
+		"more_set_headers more_clear_headers proxy_hide_header proxy_pass_header proxy_cookie_flags"},
 	{LeftOut, "the service is asked once",
 		"proxy_next_upstream proxy_next_upstream_timeout proxy_next_upstream_tries"},
 	{LeftOut, "the service is asked without a client certificate",

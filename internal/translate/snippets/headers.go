@@ -1,10 +1,13 @@
 package snippets
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/nginx"
@@ -101,6 +104,48 @@ func (r *reader) fieldName(d *Directive, to *[]string) error {
 	}
 	*to = append(*to, d.Args[0])
 	return r.countHeaders(1)
+}
+
+// cookieFlags interprets proxy_cookie_flags. As in nginx, off stands alone, and ends the inheritance.
+func (r *reader) cookieFlags(d *Directive) error {
+	own, to := &r.scope.own, ir.CookieFlags{Cookie: d.Args[0]}
+	off := len(d.Args) == 1
+	if off && to.Cookie != "off" {
+		return errors.New("write off, or the name of a cookie and its flags")
+	}
+	if err := r.first(d); err != nil && (off || len(own.CookieFlags) == 0) {
+		return err
+	}
+	if own.CookieFlags == nil {
+		own.CookieFlags = []ir.CookieFlags{}
+	}
+	if off {
+		return nil
+	}
+	if err := r.checkCookie(&to.Cookie); err != nil {
+		return err
+	}
+	words, unknown := exchange.CookieFlagWords(), error(nil)
+	for _, flag := range d.Args[1:] {
+		if err := r.checkTemplate(&flag); err != nil {
+			return err
+		}
+		if strings.Contains(flag, "$") || slices.Contains(words, strings.ToLower(flag)) {
+			to.Flags = append(to.Flags, flag)
+			continue
+		}
+		unknown = leftOut(fmt.Sprintf("the flag %s is not one of %s", nginx.Quote(flag), strings.Join(words, ", ")))
+	}
+	own.CookieFlags = append(own.CookieFlags, to)
+	return cmp.Or(r.countHeaders(1), unknown)
+}
+
+// checkCookie checks the name of a cookie, or the regular expression behind "~".
+func (r *reader) checkCookie(name *string) error {
+	if expression, ok := strings.CutPrefix(*name, "~"); ok {
+		return r.checkPattern(expression, true)
+	}
+	return r.checkTemplate(name)
 }
 
 // expires interprets expires [modified] TIME, and expires with a word.

@@ -50,6 +50,7 @@ var interpreters = map[string]interpreter{
 	"proxy_pass_header":   {read: (*reader).pass},
 	"grpc_pass_header":    {read: (*reader).pass},
 	"fastcgi_pass_header": {read: (*reader).pass},
+	"proxy_cookie_flags":  {read: (*reader).cookieFlags},
 
 	"sub_filter":               {read: (*reader).subFilter},
 	"sub_filter_once":          {read: (*reader).subFilterOnce, once: true},

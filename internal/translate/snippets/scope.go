@@ -27,6 +27,7 @@ func (s *scope) isEmpty() bool {
 	o := &s.own
 	return s.logged == nil && o.Errors.Pages == nil && o.Errors.Intercept == nil && o.Errors.Recursive == nil &&
 		o.Expires == nil && o.DefaultType == "" && o.AddHeaders == nil &&
+		o.CookieFlags == nil &&
 		len(o.InputHeaders)+len(o.EndpointHeaders)+len(s.grpc)+len(o.Hide)+len(o.Pass)+len(o.MoreHeaders)+
 			len(o.AuthVariables) == 0
 }
@@ -78,6 +79,7 @@ func (r *reader) inherit(outer *reader) {
 	inherit(&r.top.grpc, outer.top.grpc)
 	inherit(&own.Hide, from.Hide)
 	inherit(&own.Pass, from.Pass)
+	inherit(&own.CookieFlags, from.CookieFlags)
 	inherit(&own.AuthVariables, from.AuthVariables)
 	inherit(&own.Errors.Pages, from.Errors.Pages)
 	own.Errors.Intercept = cmp.Or(own.Errors.Intercept, from.Errors.Intercept)
