@@ -26,8 +26,9 @@ func (x *Exchange) Arrival() Arrival { return Arrival{x.Host, x.Writer, x.ForAll
 // Reroute prepares the exchange for another route after a filter has returned ErrReroute and Close was called. Like
 // nginx, it drops everything that the previous route has set for the response and for the endpoint. It keeps the values
 // of variables, the changes to the path, the query and the header fields of the request, and for an error page the
-// status and the fields of the failed request. at is the result of Arrival. A request for which no route is found is no
-// longer passed on, since a route has already claimed it.
+// status and the fields of the failed request. The variables are only for routes of the same namespace; see
+// ChangeNamespace. at is the result of Arrival. A request for which no route is found is no longer passed on, since a
+// route has already claimed it.
 func (x *Exchange) Reroute(at Arrival) {
 	x.Host = at.host
 	from, handling := "", x.errors

@@ -14,8 +14,19 @@ import (
 // regular expression that matched.
 type scripted struct {
 	variables []variable
-	// subject is the string that the regular expression has matched, and groups are the positions of its groups in it,
-	// as in package regexp.
+	captures
+	// byServer is the number of variables that the program of the host has set before all other programs. They are the
+	// first variables and keep their values: a later program appends a variable with the same name, which hides them.
+	// capturesByServer are the captures of this program.
+	byServer         int
+	capturesByServer captures
+	// mixed is true if the program of the host has run after other programs, so its variables may depend on theirs.
+	mixed bool
+}
+
+// captures are the capture groups of a regular expression: the string that it has matched, and the positions of its
+// groups in it, as in package regexp.
+type captures struct {
 	subject string
 	groups  []int
 }
@@ -30,7 +41,7 @@ func (s *scripted) value(name string) (value string, ok bool) {
 	if len(name) == 1 && '1' <= name[0] && name[0] <= '9' {
 		return s.group(int(name[0] - '0')), true
 	}
-	for i := range s.variables {
+	for i := len(s.variables) - 1; i >= 0; i-- {
 		if s.variables[i].name == name {
 			return s.variables[i].value, true
 		}
@@ -39,11 +50,11 @@ func (s *scripted) value(name string) (value string, ok bool) {
 }
 
 // group returns the text of a capture group, or an empty string if the group did not match.
-func (s *scripted) group(n int) string {
-	if 2*n+1 >= len(s.groups) || s.groups[2*n] < 0 {
+func (c *captures) group(n int) string {
+	if 2*n+1 >= len(c.groups) || c.groups[2*n] < 0 {
 		return ""
 	}
-	return s.subject[s.groups[2*n]:s.groups[2*n+1]]
+	return c.subject[c.groups[2*n]:c.groups[2*n+1]]
 }
 
 // argsVariable is the name of the variable with the query of the request.
@@ -57,15 +68,15 @@ func (x *Exchange) script() *scripted {
 	return x.scripted
 }
 
-// SetVariable sets a variable that Variable then returns for the rest of the request, also for another route. It has no
-// effect on variables that VariableOf knows, except args, which changes the query of the request.
+// SetVariable sets a variable that Variable then returns for the rest of the request, also for another route of the
+// namespace. It has no effect on variables that VariableOf knows, except args, which changes the query of the request.
 func (x *Exchange) SetVariable(name, value string) {
 	if name == argsVariable {
 		x.Query, x.ForceQuery = nginx.EscapeGraphic(value), false
 		return
 	}
 	s := x.script()
-	for i := range s.variables {
+	for i := s.byServer; i < len(s.variables); i++ {
 		if s.variables[i].name == name {
 			s.variables[i].value = value
 			return
@@ -79,7 +90,7 @@ func (x *Exchange) SetVariable(name, value string) {
 // group with a name sets the variable of this name.
 func (x *Exchange) SetGroups(subject string, groups []int, names []string) {
 	s := x.script()
-	s.subject, s.groups = subject, groups
+	s.captures = captures{subject, groups}
 	for n, name := range names {
 		if name != "" {
 			x.SetVariable(name, s.group(n))
@@ -93,22 +104,57 @@ func (x *Exchange) Subrequest(fn func()) {
 	// ID and Client cache what they derive from the header fields of the client.
 	x.ID()
 	x.Client()
-	fields, host, outer := x.Fields, x.Host, x.setGroups("", nil)
+	fields, host, outer := x.Fields, x.Host, x.setCaptures(captures{})
 	x.Fields = slices.Clone(fields)
 	fn()
 	x.Fields, x.Host = fields, host
-	x.setGroups(outer.subject, outer.groups)
+	x.setCaptures(outer)
 }
 
-// setGroups replaces the capture groups, and returns the previous ones.
-func (x *Exchange) setGroups(subject string, groups []int) (previous scripted) {
-	if x.scripted == nil && groups == nil {
+// setCaptures replaces the capture groups, and returns the previous ones.
+func (x *Exchange) setCaptures(to captures) (previous captures) {
+	if x.scripted == nil && to.groups == nil {
 		return previous
 	}
 	s := x.script()
-	previous = scripted{subject: s.subject, groups: s.groups}
-	s.subject, s.groups = subject, groups
+	previous, s.captures = s.captures, to
 	return previous
+}
+
+// BeginServerProgram reports whether the steps of a program for a host must run: they run once for each request, even
+// if the request gets another route. filter is the filter that runs the program.
+func (x *Exchange) BeginServerProgram(filter any) bool {
+	if x.ServerProgram == filter {
+		return false
+	}
+	x.ServerProgram = filter
+	if x.scripted != nil {
+		x.scripted.mixed = true
+	}
+	return true
+}
+
+// EndServerProgram must be called when the steps of a program for a host have run. The variables that it has set can
+// then be told apart from the variables of other programs.
+func (x *Exchange) EndServerProgram() {
+	if s := x.scripted; s != nil && !s.mixed {
+		s.byServer, s.capturesByServer = len(s.variables), s.captures
+	}
+}
+
+// ChangeNamespace drops the values that programs have given to variables, and their capture groups. It is called if the
+// request gets a route of another namespace, whose programs may grant access because of a variable. keepsServer is true
+// if ServerProgram is a filter of this route, too. What this program has set then stays, unless it may depend on the
+// other programs. Otherwise the program of the host for the new route runs as for the request of a client.
+func (x *Exchange) ChangeNamespace(keepsServer bool) {
+	x.defined = nil
+	s := x.scripted
+	switch {
+	case !keepsServer || s != nil && s.mixed:
+		x.scripted, x.ServerProgram = nil, nil
+	case s != nil:
+		s.variables, s.captures = s.variables[:s.byServer], s.capturesByServer
+	}
 }
 
 // authResponse is the response of an external authentication service. It is used for $upstream_* while the variables

@@ -162,6 +162,9 @@ func (p *program) Apply(x *exchange.Exchange) (bool, error) {
 			r.useGroupsOfRoute()
 			_, err = r.run(p.steps)
 		}
+		if p.server {
+			x.EndServerProgram()
+		}
 	}
 	changes := r.level.changes
 	if err == nil && r.response == nil && r.rerouted {
@@ -193,15 +196,12 @@ func (r *programRun) reroute(changes *exchange.Directives) error {
 	return exchange.ErrReroute
 }
 
-// runsSteps reports whether the steps must run for a request. As in nginx, the steps of a server run once for each
-// request, even if another route is searched for the request.
+// runsSteps reports whether the steps must run for a request.
 func (p *program) runsSteps(x *exchange.Exchange) bool {
-	if !p.server {
-		return !x.RewriteEnded
+	if p.server {
+		return x.BeginServerProgram(p)
 	}
-	ran := x.ServerProgram == p
-	x.ServerProgram = p
-	return !ran
+	return !x.RewriteEnded
 }
 
 func (p *program) newRun(x *exchange.Exchange) programRun {

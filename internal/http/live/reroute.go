@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
 // maxReroutes is the maximum number of times that a request may get another route, as in nginx.
@@ -44,6 +46,17 @@ func passToErrorPage(x *exchange.Exchange, err error) error {
 		return exchange.Fail(http.StatusInternalServerError, fmt.Errorf("%w: error pages for %s", errCycle, x.Path))
 	}
 	return x.PassToErrorPage(err)
+}
+
+// leaveNamespace drops the variables that programs have set if x has got a route of another namespace than its route
+// before. steps are the handlers of the new route.
+func leaveNamespace(x *exchange.Exchange, steps []step) {
+	if ir.ParseRef(x.Route.Origin).Namespace == x.From {
+		return
+	}
+	x.ChangeNamespace(x.ServerProgram != nil && slices.ContainsFunc(steps, func(s step) bool {
+		return s.filter == x.ServerProgram
+	}))
 }
 
 // reroute serves a request with the route for its new path, or with the location that a filter has named, until no

@@ -149,3 +149,48 @@ func TestProgramGetsAnotherRoute(t *testing.T) {
 		}
 	}
 }
+
+// TestProgramGetsRouteOfAnotherNamespace checks that a route of another namespace only has the variables of the
+// program that runs for both namespaces, and that this program does not run again.
+func TestProgramGetsRouteOfAnotherNamespace(t *testing.T) {
+	const set = `{"set":{"name":"v","value":"1"}},`
+	route := func(origin, path, server, steps string) *document.Route {
+		chain := fmt.Sprintf(`{"handler":"k8singress_program","steps":[%s]}`, steps)
+		if server != "" {
+			chain = fmt.Sprintf(`{"handler":"k8singress_program","server":true,"steps":[`+
+				`{"set":{"name":"s","value":"%s$uri$v"}}]},%s`, server, chain)
+		}
+		return &document.Route{Type: "prefix", Path: path, Origin: "Ingress/" + origin + "/web",
+			Destination: document.Destination{Chain: []byte(`[{"handle":[` + chain + `]}]`)}}
+	}
+	rewrite := func(to string) string {
+		return `{"rewrite":{"pattern":"^(?<g>.*)","target":"` + to + `","flag":"last"}}`
+	}
+	const says = `{"return":{"status":200,"has_text":true,"text":"$uri v=$v g=$g 1=$1 s=$s"}}`
+	table := newTable(t)
+	update(t, table, hostOf(
+		route("a", "/none", "", set+rewrite("/b")),
+		route("a", "/own", "", set+rewrite("/a")),
+		route("a", "/there", "", set+rewrite("/b-there")),
+		route("a", "/same", "all", set+`{"set":{"name":"s","value":"forged"}},`+rewrite("/b-all")),
+		route("a", "/other", "owner", set+rewrite("/b-all")),
+		route("a", "/twice", "", set+rewrite("/b-back")),
+		route("a", "/a", "", says),
+		route("b", "/b", "", says),
+		route("b", "/b-there", "all", says),
+		route("b", "/b-all", "all", says),
+		route("b", "/b-back", "", rewrite("/a")),
+	))
+	for path, want := range map[string]string{
+		"/none":  "/b v= g= 1= s=",
+		"/own":   "/a v=1 g=/own 1=/own s=",
+		"/there": "/b-there v= g= 1= s=all/b-there",
+		"/same":  "/b-all v= g= 1= s=all/same",
+		"/other": "/b-all v= g= 1= s=all/b-all",
+		"/twice": "/a v= g= 1= s=",
+	} {
+		if w, err := post(table, path, ""); err != nil || w.Body.String() != want {
+			t.Errorf("%s: %q, %v, want %q", path, w.Body, err, want)
+		}
+	}
+}

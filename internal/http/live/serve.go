@@ -122,6 +122,9 @@ func (t *Table) serveRoute(x *exchange.Exchange, index *index, name, location st
 			continue
 		}
 		x.Route, x.Backend = &route.Route, to.backend
+		if x.Reroutes > 0 {
+			leaveNamespace(x, i.steps)
+		}
 		return Served, t.serveOn(x, i, route, to)
 	}
 }
