@@ -115,6 +115,7 @@ func FuzzAuth(f *testing.F) {
 		"proxy_set_header A $request_uri; proxy_read_timeout 1h;", "if ($http_a ~ \"^b{2}$\") { return 200; }",
 		"set $a \"${host}\"; more_set_input_headers \"A: $a\" 'B: c';", "more_clear_input_headers A*; add_header A b;",
 		"if ($request_method = OPTIONS) { return 204; } # a", "proxy_set_header X-Original-Method '';",
+		"if ($http_!) { }",
 	} {
 		f.Add(text)
 	}

@@ -114,7 +114,7 @@ func (r *reader) checkVariable(name *string) error {
 	if len(*name) == 1 && '1' <= (*name)[0] && (*name)[0] <= '9' {
 		return fmt.Errorf("$%s cannot be compared: set a variable to it, and compare that", *name)
 	}
-	if !r.knows(*name) {
+	if !nginx.IsVariable(*name) || !r.knows(*name) {
 		return r.unknown(*name)
 	}
 	return r.checkAuthVariables(*name)
