@@ -17,6 +17,7 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/backends"
 	"github.com/k8singress/k8singress/internal/translate/configmap"
 	"github.com/k8singress/k8singress/internal/translate/ingress"
+	"github.com/k8singress/k8singress/internal/translate/streams"
 )
 
 // defaults holds the settings from ConfigMaps: settings for the whole process, for all Ingresses, and for the Ingresses
@@ -32,6 +33,8 @@ type defaults struct {
 	backend *ir.Backend
 	// hasBackend reports whether the option default_backend is set.
 	hasBackend bool
+	// listening are the ports that http-snippet opens.
+	listening []*ir.ListenerGroup
 }
 
 // readDefaults reads the settings from ConfigMaps and IngressClasses. The result depends only on the objects in the
@@ -39,7 +42,7 @@ type defaults struct {
 func readDefaults(s *snapshot.Snapshot, o Options) *defaults {
 	d := &defaults{ingress: o.Ingress, refs: set[ir.Ref]{}, verdicts: map[ir.Ref]*report.Verdict{}}
 	d.hasBackend = !o.DefaultBackend.IsZero()
-	d.configMap(s, o.ConfigMap)
+	d.configMap(s, o.ConfigMap, o.Streams.Reserved)
 	d.defaultBackend(s, o)
 	d.ingress.Classes = map[string]ingress.Class{}
 	defaultClasses := ingress.DefaultClasses(s)
@@ -57,7 +60,8 @@ func readDefaults(s *snapshot.Snapshot, o Options) *defaults {
 
 // configMap reads the settings for all Ingresses from the controller's ConfigMap. If the ConfigMap does not exist, all
 // settings have their default values.
-func (d *defaults) configMap(s *snapshot.Snapshot, name ir.Name) {
+// reserved are the ports that http-snippet cannot open.
+func (d *defaults) configMap(s *snapshot.Snapshot, name ir.Name, reserved []streams.ReservedPort) {
 	object, ok := snapshot.Of[*corev1.ConfigMap](s).Get(name.Namespace, name.Name)
 	if !ok {
 		object = &corev1.ConfigMap{}
@@ -93,6 +97,8 @@ func (d *defaults) configMap(s *snapshot.Snapshot, name ir.Name) {
 	}
 	ref := name.Of(kinds.ConfigMap)
 	d.refs[ref] = struct{}{}
+	d.say(ref, problems...)
+	d.listening, problems = readListening(config.Defaults.ListeningServers(), ref, reserved)
 	d.say(ref, problems...)
 }
 

@@ -41,6 +41,7 @@ func (t *Translator) publish(c *change) {
 			VirtualHosts: patched(t.config.VirtualHosts, hosts, func(h *ir.VirtualHost) string { return h.Host },
 				cmp.Compare[string]),
 		},
+		MoreGroups: t.listening,
 		Certificates: patched(t.config.Certificates, certificates,
 			func(c *ir.Certificate) string { return c.Host }, cmp.Compare[string]),
 		Backends: patched(t.config.Backends, backends, func(b *ir.Backend) string { return b.ID },

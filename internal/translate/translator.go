@@ -43,7 +43,9 @@ type Translator struct {
 	below    map[string]map[string]int
 	issuance *issuance
 	streams  *ports
-	patterns *patterns
+	// listening are the ports that http-snippet opens.
+	listening []*ir.ListenerGroup
+	patterns  *patterns
 	// aliases limits the total size of the regular expressions in aliases. The field patterns limits the total size of
 	// all regular expressions, including aliases.
 	aliases *patterns
@@ -179,6 +181,7 @@ func (t *Translator) readDefaults(c *change, s *snapshot.Snapshot) (all bool) {
 	}
 	t.countBackend(c, t.defaults.backend, 1)
 	t.countBackend(c, old.backend, -1)
+	t.readListening(c)
 	return !reflect.DeepEqual(old.ingress.Defaults, t.defaults.ingress.Defaults)
 }
 

@@ -58,6 +58,7 @@ var rows = []row{
 	with("k8singress_rewrite", newRewrite),
 	with("k8singress_rewrite_redirect", newRewriteRedirect),
 	with("k8singress_source_ranges", newSourceRanges),
+	{name: "k8singress_stub_status", model: reflect.TypeFor[ir.StubStatus]()},
 	with("k8singress_substitution", newSubstitution),
 	with("k8singress_try_files", newTryFiles),
 	sharing("k8singress_zone_limits", newZoneLimits),

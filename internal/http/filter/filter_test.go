@@ -77,8 +77,8 @@ func TestStateless(t *testing.T) {
 	}
 }
 
-// TestHandlerNames checks that New knows the name of each filter of the model, and each name only once. Chains are
-// handlers of package k8singress.
+// TestHandlerNames checks that New knows the name of each filter of the model, and each name only once. Chains and
+// status pages are handlers of package k8singress.
 func TestHandlerNames(t *testing.T) {
 	var names []string
 	for _, f := range []ir.Filter{
@@ -94,8 +94,9 @@ func TestHandlerNames(t *testing.T) {
 	if !slices.Equal(names, filter.Names()) {
 		t.Errorf("the filters of the model have the handlers %v; New creates %v", names, filter.Names())
 	}
-	chain := filter.HandlerName(ir.HandlerChain{})
-	if f, ok, err := filter.New(chain, []byte(`{"name": "staff"}`), nil); ok || err != nil {
-		t.Errorf("%s: %v, %v, %v", chain, f, ok, err)
+	for _, other := range []string{filter.HandlerName(ir.HandlerChain{}), filter.HandlerName(ir.StubStatus{})} {
+		if f, ok, err := filter.New(other, []byte(`{}`), nil); ok || err != nil {
+			t.Errorf("%s: %v, %v, %v", other, f, ok, err)
+		}
 	}
 }

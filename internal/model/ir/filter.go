@@ -144,6 +144,10 @@ type HandlerChain struct {
 	Name string `json:"name"`
 }
 
+// StubStatus responds with the numbers of connections and requests of the process, in the format of nginx's module
+// stub_status. Neither the filters after it nor the backend get the request.
+type StubStatus struct{}
+
 // DirectResponse responds with a status code. Neither the filters after it nor the backend get the request.
 type DirectResponse struct {
 	Status int `json:"status_code"`
@@ -360,3 +364,6 @@ func (HandlerChain) Guards() Guard { return SomeRequests }
 
 // Guards implements Filter.
 func (DirectResponse) Guards() Guard { return AllRequests }
+
+// Guards implements Filter.
+func (StubStatus) Guards() Guard { return AllRequests }

@@ -1,6 +1,7 @@
 package annotations
 
 import (
+	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/nginx"
 	"github.com/k8singress/k8singress/internal/model/option"
 	"github.com/k8singress/k8singress/internal/model/report"
@@ -13,7 +14,8 @@ var HTTPSnippet = Annotation{
 	Name: "http-snippet",
 	Doc: "nginx configuration for all hosts. It defines variables with `map`, `geo` and `split_clients`, which all " +
 		"values with nginx variables may contain, such as log-format-upstream, the annotation auth-url, and other " +
-		"snippets. The page [Snippets](snippets.md#variables-of-http-snippet) describes them. `limit_req_zone` and " +
+		"snippets, and opens ports with `server` for responses of `return` and `stub_status`. The page " +
+		"[Snippets](snippets.md#variables-of-http-snippet) describes both. `limit_req_zone` and " +
 		"`limit_conn_zone` define [zones for limits](snippets.md#limits-with-zones). Other directives have no " +
 		"effect. If the text contains a directive that may keep clients out, or if it cannot be parsed, all " +
 		"requests get 503.",
@@ -44,6 +46,36 @@ var HTTPSnippet = Annotation{
 		}
 		return problemsOf(s.HTTP.Findings, true)
 	},
+}
+
+// ListeningServer is a server in http-snippet with ports of its own.
+type ListeningServer struct {
+	*snippets.HTTPServer
+	// Filters process the requests for all locations, before the filters of the location.
+	Filters   []ir.Filter
+	Locations []ServerLocation
+}
+
+// ListeningServers returns the servers in http-snippet. Annotations and other keys do not apply to
+// them, except the statuses of limits.
+func (s *Settings) ListeningServers() (all []ListeningServer) {
+	if s.HTTP == nil {
+		return nil
+	}
+	none := &Settings{HTTP: s.HTTP}
+	none.Asked.Limits.Status, none.Asked.Limits.ConnectionsStatus = s.Asked.Limits.Status,
+		s.Asked.Limits.ConnectionsStatus
+	for i := range s.HTTP.Servers {
+		server := ListeningServer{HTTPServer: &s.HTTP.Servers[i]}
+		if server.Program != nil {
+			server.Filters = []ir.Filter{*server.Program}
+		}
+		for j := range server.HTTPServer.Locations {
+			server.Locations = append(server.Locations, none.locationOf(&server.HTTPServer.Locations[j]))
+		}
+		all = append(all, server)
+	}
+	return all
 }
 
 // withVariables returns a parser for a value that may contain nginx variables. It checks that the variables exist,

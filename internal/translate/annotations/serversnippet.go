@@ -195,7 +195,10 @@ func (s *Settings) locationOf(l *snippets.ServerLocation) ServerLocation {
 			first = []ir.Filter{ir.Internal{Everywhere: l.Shared}}
 		}
 		location.Filters = slices.Concat(early, first, content.Filters(l.Match.Path))
-		if l.Service == nil {
+		switch {
+		case l.Status:
+			location.Filters = append(location.Filters, ir.StubStatus{})
+		case l.Service == nil:
 			location.Filters = append(location.Filters, ir.NotFound)
 		}
 	}

@@ -128,15 +128,15 @@ func (m *mergeState) withServer(r *Contribution, p *Path) *Path {
 	case owner && m.server.Server.Closed, !owner && r.Server.own() && r.Server.guards():
 		return p.Closed()
 	case owner:
-		return p.withLimits(m.server.Server.Limits).with(m.server.Server.Filters)
+		return p.withLimits(m.server.Server.Limits).With(m.server.Server.Filters)
 	case r.Server != nil:
-		return p.withLimits(r.Server.SharedLimits).with(r.Server.Shared)
+		return p.withLimits(r.Server.SharedLimits).With(r.Server.Shared)
 	}
 	return p
 }
 
-// with returns a copy of the path with the filters of the host.
-func (p *Path) with(filters []ir.Filter) *Path {
+// With returns a copy of the path with the filters of the host.
+func (p *Path) With(filters []ir.Filter) *Path {
 	if filters == nil {
 		return p
 	}
@@ -219,7 +219,7 @@ func (m *mergeState) locations() {
 	}
 	var before, behind []*ir.Route
 	for _, p := range r.Server.Locations {
-		switch route := m.locationRoute(r, p.with(filters)); {
+		switch route := m.locationRoute(r, p.With(filters)); {
 		case p.Everywhere:
 			behind = append(behind, route)
 		case r == m.server:

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -15,14 +14,16 @@ import (
 	"github.com/k8singress/k8singress/internal/model/suggest"
 )
 
-// HTTP is the meaning of the configuration for all hosts: the variables and zones that it defines, and the limits that
-// all servers inherit. It is immutable. Nil defines none.
+// HTTP is the meaning of the configuration for all hosts: the variables, zones and servers that it defines, and the
+// limits that all servers inherit. It is immutable. Nil defines none.
 type HTTP struct {
 	// Variables are the variables that other texts and templates may contain.
 	Variables []ir.Variable
 	// Zones are the zones that limits may use. Limits are the limits for all requests, or nil if there are none.
 	Zones  Zones
 	Limits *ir.ZoneLimits
+	// Servers are the servers that listen on ports of their own.
+	Servers []HTTPServer
 	// Findings contains one element for each directive and each error, in the order of the lines.
 	Findings []Finding
 	// Traits maps the names of the variables, in lower case, to what is known about their values.
@@ -137,6 +138,7 @@ func interpretHTTP(text string) *HTTP {
 	if !unreadable(r.out.Findings) {
 		r.resolveAll(h)
 		r.resolveLimits(h)
+		r.readListening(h)
 	}
 	if h.Findings = r.out.Findings; unreadable(h.Findings) {
 		return &HTTP{Findings: h.Findings}
@@ -162,31 +164,5 @@ func ofLocations(d *Directive, row *Row) error {
 
 // guardsOfHTTP are the directives of the other phases that may keep endpoints out.
 var guardsOfHTTP = []string{"proxy_ssl_verify", "grpc_ssl_verify"}
-
-// server judges a server outside of the servers of Ingresses. If it listens on a port of them, it could respond in
-// their place.
-func server(d *Directive) error {
-	listens := named(d.Block, "listen")
-	if len(listens) == 0 || slices.ContainsFunc(listens, func(listen Directive) bool {
-		return len(listen.Args) == 0 || slices.Contains(portsOfIngresses, listenPort(listen.Args[0]))
-	}) {
-		return nil
-	}
-	return leftOut("no port is opened for it: serve its content with an Ingress or with a server of the Caddyfile")
-}
-
-// portsOfIngresses are the ports on which ingress-nginx serves Ingresses. The empty port stands for nginx's default.
-var portsOfIngresses = []string{"", "80", "443", "442", "8080", "8443"}
-
-// listenPort returns the port of the first argument of the directive listen.
-func listenPort(address string) string {
-	if _, port, err := net.SplitHostPort(address); err == nil {
-		return port
-	}
-	if strings.Trim(address, "0123456789") == "" || strings.HasPrefix(address, "unix:") {
-		return address
-	}
-	return ""
-}
 
 var errOtherFile = errors.New("include would read another file, which does not exist here: write its content instead")

@@ -73,6 +73,11 @@ var interpreters = map[string]interpreter{
 	"limit_req_dry_run":  {read: (*reader).limitDryRun, once: true},
 	"limit_conn_dry_run": {read: (*reader).limitDryRun, once: true},
 
+	"server":      {read: (*reader).listeningServer},
+	"listen":      {read: (*reader).listen},
+	"server_name": {read: (*reader).serverName},
+	"stub_status": {read: (*reader).stubStatus},
+
 	"internal":   {read: (*reader).internal},
 	"try_files":  {read: (*reader).tryFiles, once: true},
 	"proxy_pass": {read: (*reader).proxyPass, once: true},

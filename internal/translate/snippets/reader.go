@@ -35,6 +35,8 @@ type reader struct {
 	server *serverReader
 	// location is the location whose content is read. It is nil outside of the locations of a text for servers.
 	location *ServerLocation
+	// status is true if a server contains stub_status outside of its locations.
+	status bool
 	*common
 }
 
@@ -43,12 +45,14 @@ type common struct {
 	// defined contains the names of the variables that the texts define. http has the variables for all hosts.
 	defined map[string]bool
 	http    *HTTP
-	// definitions are the variables that a text for all hosts defines, and zones its zones. keys are the keys of the
+	// definitions are the variables that a text for all hosts defines, zones its zones, and
+	// listening its servers. keys are the keys of the
 	// zones. limited are the limits of the text.
 	definitions []*definition
 	zones       Zones
 	keys        []zoneKey
 	limited     []limited
+	listening   []listeningReader
 	// steps and headers count the elements of the programs, and patternSize is the total size of their regular
 	// expressions. errors counts the findings of class Unreadable in the current text.
 	steps, headers, patternSize, errors int
@@ -192,7 +196,6 @@ var exceptions = map[string]func(*Directive) error{
 		}
 		return nil
 	},
-	"server": server,
 }
 
 // rowOf returns the row of a directive, or an error if nginx would refuse the directive here.

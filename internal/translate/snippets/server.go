@@ -27,6 +27,8 @@ type ServerLocation struct {
 	// Closed is true if requests must get 503, because of a directive that is not supported. Internal is true if
 	// requests of clients must get 404, and only requests that other locations pass on are served.
 	Closed, Internal bool
+	// Status is true if requests get the numbers of connections and requests.
+	Status bool
 	// Content is what applies to requests for the location, including what it inherits. It has no findings.
 	Content *Result
 	// Service is the target of proxy_pass. If it is nil, and Content does not respond, requests get 404.
@@ -48,6 +50,9 @@ func Server(own, shared string) *ServerResult {
 // serverReader collects the locations of a text.
 type serverReader struct {
 	locations []*locationReader
+	// listens is the server in a text for all hosts whose content is read. It is nil for texts for the hosts of
+	// Ingresses.
+	listens *HTTPServer
 }
 
 // locationReader is a location that has been read. outer is the reader of the level from which it inherits.
@@ -67,13 +72,19 @@ func interpretServer(of texts) *ServerResult {
 	if unreadable(out.Findings) {
 		return out
 	}
-	for _, l := range r.server.locations {
-		l.content.inherit(l.outer)
-		l.Content = l.content.finish()
-		out.Locations = append(out.Locations, l.ServerLocation)
-	}
+	out.Locations = r.server.finish()
 	out.hideFromPaths()
 	return out
+}
+
+// finish returns the locations after the whole text has been read.
+func (s *serverReader) finish() (all []ServerLocation) {
+	for _, l := range s.locations {
+		l.content.inherit(l.outer)
+		l.Content = l.content.finish()
+		all = append(all, l.ServerLocation)
+	}
+	return all
 }
 
 // hideFromPaths removes what only locations inherit from the server.
@@ -129,18 +140,24 @@ func (r *reader) readLocation(d *Directive) error {
 	if err != nil {
 		return err
 	}
-	l := &locationReader{ServerLocation: ServerLocation{Place: r.place(d), Match: match}, outer: r}
+	l := r.newLocation(r.place(d), match)
+	err = r.server.add(l)
+	l.content.level(d.Block, l.content.top)
+	r.out.Findings = append(r.out.Findings, l.content.out.Findings...)
+	l.content.out.Findings = nil
+	return err
+}
+
+// newLocation returns a location without content, inside the level that r reads.
+func (r *reader) newLocation(place Place, match ir.PathMatch) *locationReader {
+	l := &locationReader{ServerLocation: ServerLocation{Place: place, Match: match}, outer: r}
 	if r.location != nil {
 		l.Within = &r.location.Match
 	}
 	top := &scope{context: inLocation}
 	l.content = &reader{out: &Result{}, common: r.common, shared: r.shared, server: r.server, top: top, scope: top,
 		location: &l.ServerLocation}
-	err = r.server.add(l)
-	l.content.level(d.Block, top)
-	r.out.Findings = append(r.out.Findings, l.content.out.Findings...)
-	l.content.out.Findings = nil
-	return err
+	return l
 }
 
 func isRegex(t ir.MatchType) bool { return t == ir.LocationRegex || t == ir.LocationRegexFold }

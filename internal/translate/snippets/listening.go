@@ -1,0 +1,248 @@
+package snippets
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+)
+
+// HTTPServer is a server in the text for all hosts. It has ports of its own, and responds without endpoints.
+type HTTPServer struct {
+	// Line is the line of the directive.
+	Line    int
+	Listens []Listen
+	// Names are the names of server_name. "" is not a name of a client's request, so a server with only this name
+	// responds if no other server of its port has the requested name.
+	Names []string
+	// Program runs before a location is searched. It is nil if there are no steps.
+	Program *ir.Program
+	// Locations contain what they inherit from the server. One of them is "/".
+	Locations []ServerLocation
+}
+
+// Listen is a port of a server.
+type Listen struct {
+	Port uint16
+	// TLS is true if clients must use TLS. Default is true if the server responds to all names of the port that no
+	// other server has.
+	TLS, Default bool
+}
+
+// listeningReader is a server whose block is read when the variables of the text are known.
+type listeningReader struct {
+	directive *Directive
+	// finding is the index of the finding for the directive.
+	finding int
+}
+
+// maxServers is the maximum number of servers in a text.
+const maxServers = 20
+
+// listeningServer interprets the directive server.
+func (r *reader) listeningServer(d *Directive) error {
+	switch listens := named(d.Block, "listen"); {
+	case len(listens) == 0, slices.ContainsFunc(listens, func(listen Directive) bool {
+		return len(listen.Args) == 0 || slices.Contains(portsOfIngresses, portOf(listen.Args[0]))
+	}):
+		return &problem{Guard, "could respond in place of Ingresses, because it listens on a port of ingress-nginx: " +
+			"write its content into the ConfigMap keys server-snippet and location-snippet"}
+	case len(r.listening) == maxServers:
+		return leftOut(fmt.Sprintf("there are more than %d servers", maxServers))
+	}
+	r.listening = append(r.listening, listeningReader{d, len(r.out.Findings) - 1})
+	return nil
+}
+
+// portsOfIngresses are the ports on which ingress-nginx serves Ingresses. The empty port stands for nginx's default.
+// reservedPorts are other ports on which ingress-nginx itself listens.
+var (
+	portsOfIngresses = []string{"", "80", "443", "442", "8080", "8443"}
+	reservedPorts    = []string{"8181", "10245", "10246", "10247", "10254"}
+)
+
+// portOf returns the port of the first argument of the directive listen.
+func portOf(address string) string {
+	if _, port, err := net.SplitHostPort(address); err == nil {
+		return port
+	}
+	if strings.Trim(address, "0123456789") == "" || strings.HasPrefix(address, "unix:") {
+		return address
+	}
+	return ""
+}
+
+// readListening reads the blocks of all servers, and sets the servers of h.
+func (r *reader) readListening(h *HTTP) {
+	r.http = h
+	for _, of := range r.listening {
+		r.define(of.directive.Block)
+	}
+	for _, of := range r.listening {
+		s := &HTTPServer{Line: of.directive.Line}
+		block := r.readServerBlock(s, of.directive.Block)
+		if reason := s.refusal(block); reason != "" {
+			f := &r.out.Findings[of.finding]
+			f.Class, f.Text = LeftOut, sentence(quote(f.Directive), LeftOut, reason)
+		} else if !unreadable(block) {
+			h.Servers = append(h.Servers, *s)
+		}
+		r.out.Findings = append(r.out.Findings, block...)
+	}
+	slices.SortStableFunc(r.out.Findings, func(a, b Finding) int { return cmp.Compare(a.Line, b.Line) })
+}
+
+// readServerBlock sets the fields of s. The findings do not close Ingresses, unless the whole text is unreadable.
+func (r *reader) readServerBlock(s *HTTPServer, block []Directive) []Finding {
+	top := &scope{context: inServer}
+	of := &reader{out: &Result{}, common: r.common, shared: true, server: &serverReader{listens: s}, top: top,
+		scope: top}
+	of.level(block, top)
+	findings := of.out.Findings
+	for i := range findings {
+		findings[i].InLocation = true
+	}
+	if !slices.ContainsFunc(of.server.locations, func(l *locationReader) bool {
+		return l.Match == ir.PathMatch{Type: ir.LocationPrefix, Path: "/"} ||
+			l.Match == ir.PathMatch{Type: ir.LocationPrefixOnly, Path: "/"}
+	}) {
+		l := of.newLocation(Place{Shared: true, Line: s.Line}, ir.PathMatch{Type: ir.LocationPrefix, Path: "/"})
+		l.Status = of.status
+		of.server.locations = append(of.server.locations, l)
+	}
+	of.out.Limits = within(of.out.Limits, r.http.Limits)
+	whole := &ServerResult{Result: *of.finish()}
+	s.Locations = of.server.finish()
+	if whole.hideFromPaths(); len(top.steps) > 0 {
+		// The locations inherit the lists of allow and deny. nginx runs these steps before it checks them.
+		s.Program = whole.Program
+	}
+	return findings
+}
+
+// refusal returns why no port is opened for the server, or "".
+func (s *HTTPServer) refusal(block []Finding) string {
+	for i := range block {
+		if f := &block[i]; f.Class == Guard || f.Class == LeftOut && f.Directive == "listen" ||
+			f.Class == LeftOut && f.Directive == "server_name" {
+			return fmt.Sprintf("no port is opened for it, because line %d is not supported: serve its content with an "+
+				"Ingress or with a server of the Caddyfile", f.Line)
+		}
+	}
+	responds := s.Program != nil && s.Program.Guards() != ir.NoRequests
+	for i := range s.Locations {
+		l := &s.Locations[i]
+		if l.Service != nil {
+			return "no port is opened for it, because it forwards requests: serve them with an Ingress"
+		}
+		responds = responds || l.Status ||
+			l.Content.Program != nil && l.Content.Program.Guards() != ir.NoRequests
+	}
+	if !responds {
+		return "no port is opened for it, because it has neither return nor stub_status: serve its content with an " +
+			"Ingress or with a server of the Caddyfile"
+	}
+	return ""
+}
+
+// listen interprets listen.
+func (r *reader) listen(d *Directive) error {
+	if r.server == nil || r.server.listens == nil {
+		return leftOut("the Caddyfile, annotations and keys of the ConfigMap configure listeners and TLS")
+	}
+	host, port := "", portOf(d.Args[0])
+	if h, _, err := net.SplitHostPort(d.Args[0]); err == nil {
+		host = h
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	switch {
+	case err != nil || number == 0:
+		return leftOut("the address is not supported: write only a port from 1 to 65535")
+	case !slices.Contains([]string{"", "*", "0.0.0.0", "::"}, host):
+		return leftOut("a port is opened on the addresses of the HTTP servers: write only the port, and restrict its " +
+			"clients with allow and deny")
+	case slices.Contains(reservedPorts, port):
+		return leftOut("ingress-nginx itself listens on this port: write another port")
+	}
+	listen := Listen{Port: uint16(number)}
+	for _, parameter := range d.Args[1:] {
+		if err := listen.set(parameter); err != nil {
+			return err
+		}
+	}
+	all := &r.server.listens.Listens
+	// A server that listens on IPv4 and IPv6 has two lines with the same port.
+	if i := slices.IndexFunc(*all, func(l Listen) bool { return l.Port == listen.Port }); i >= 0 {
+		(*all)[i].TLS = (*all)[i].TLS || listen.TLS
+		(*all)[i].Default = (*all)[i].Default || listen.Default
+		return nil
+	}
+	*all = append(*all, listen)
+	return nil
+}
+
+// socketOptions are parameters of listen that only affect how nginx uses its socket.
+var socketOptions = []string{"http2", "backlog", "reuseport", "ipv6only", "deferred", "so_keepalive", "rcvbuf",
+	"sndbuf", "fastopen", "bind"}
+
+// set applies a parameter of the directive listen.
+func (l *Listen) set(parameter string) error {
+	name, _, _ := strings.Cut(parameter, "=")
+	switch {
+	case name == "ssl":
+		l.TLS = true
+	case name == "default_server", name == "default":
+		l.Default = true
+	case name == "proxy_protocol":
+		return leftOut("the key use-proxy-protocol of the ConfigMap decides whether the ports of HTTP accept PROXY " +
+			"protocol headers: remove proxy_protocol")
+	case !slices.Contains(socketOptions, name):
+		return leftOut(fmt.Sprintf("the parameter %s is not supported: remove it", nginx.Quote(parameter)))
+	}
+	return nil
+}
+
+// serverName interprets server_name.
+func (r *reader) serverName(d *Directive) error {
+	if r.server == nil || r.server.listens == nil {
+		return leftOut("the hosts of the Ingress are the names of the server: write them into spec.rules, or into " +
+			"the annotation server-alias")
+	}
+	for _, name := range d.Args {
+		host := strings.TrimSuffix(strings.ToLower(name), ".")
+		if strings.HasPrefix(host, "~") || strings.ContainsAny(host, "$ /") ||
+			strings.Contains(strings.TrimPrefix(host, "*."), "*") {
+			return leftOut(fmt.Sprintf("the name %s is not supported: write a host name or *.DOMAIN",
+				nginx.Quote(name)))
+		}
+		names := []string{host}
+		switch domain, wild := strings.CutPrefix(host, "*."); {
+		case wild:
+			names[0] = "**." + domain
+		case strings.HasPrefix(host, "."):
+			names = []string{host[1:], "**" + host}
+		case host == "_":
+			names[0] = ""
+		}
+		r.server.listens.Names = append(r.server.listens.Names, names...)
+	}
+	return nil
+}
+
+// stubStatus interprets stub_status.
+func (r *reader) stubStatus(*Directive) error {
+	switch {
+	case r.server == nil || r.server.listens == nil:
+		return &problem{Guard, "changes who responds: write it in a server in the ConfigMap key http-snippet"}
+	case r.location != nil:
+		r.location.Status = true
+	default:
+		r.status = true
+	}
+	return nil
+}
