@@ -139,6 +139,26 @@ func (l *locations) find(path string, route *Route, budget *pattern.Budget) (*Ro
 		return route, nil
 	}
 	prefix := l.longest(path, route, own)
+	if found, err := l.around(prefix, path, budget); found != nil || err != nil {
+		return found, err
+	}
+	isRegex := route != nil && route.Regex != nil
+	found, err := l.search(path, route, own, budget)
+	switch {
+	case found != nil && err == nil:
+		return l.inside(found, path, budget)
+	case err != nil:
+		return nil, err
+	case prefix == nil || isRegex:
+		return route, nil
+	}
+	return prefix, nil
+}
+
+// around returns the location that serves a path with the longest prefix prefix, which may be nil, before the regular
+// expressions of the host are searched: a regular expression inside of the prefix or of a location around it, or the
+// prefix, if nginx's modifier ^~ excludes the regular expressions of the host. Otherwise it returns nil.
+func (l *locations) around(prefix *Route, path string, budget *pattern.Budget) (*Route, error) {
 	// A location ^~ only precedes the regular expressions beside it, and not the ones beside its outer location.
 	only := false
 	for at := prefix; at != nil; at = l.outer[at] {
@@ -152,17 +172,7 @@ func (l *locations) find(path string, route *Route, budget *pattern.Budget) (*Ro
 	if only {
 		return prefix, nil
 	}
-	isRegex := route != nil && route.Regex != nil
-	found, err := l.search(path, route, own, budget)
-	switch {
-	case found != nil && err == nil:
-		return l.inside(found, path, budget)
-	case err != nil:
-		return nil, err
-	case prefix == nil || isRegex:
-		return route, nil
-	}
-	return prefix, nil
+	return nil, nil
 }
 
 // inside returns the location that serves a path for which outer was found: the first regular expression inside of
