@@ -230,7 +230,9 @@ func (c *cluster) echoes(network, port string) *echoed {
 // pods are added or removed.
 func (e *echoed) send(conn net.Conn) error {
 	message := fmt.Appendf(nil, "message %d\n", e.messages.Load())
-	limit, tries := deadline, 1
+	// The limit is shorter than the deadline of callers that retry: a port may still lead to its previous Service,
+	// whose pods wait for more of the message.
+	limit, tries := 5*time.Second, 1
 	if _, datagrams := conn.(*net.UDPConn); datagrams {
 		limit, tries = time.Second, 5
 	}
