@@ -84,13 +84,18 @@ func (w *pacedWriter) wait() error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	timer := time.NewTimer(left)
+	return pause(w.ctx, left)
+}
+
+// pause waits for the duration d. It returns an error if the client disconnects in the meantime, which ends ctx.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return nil
-	case <-w.ctx.Done():
-		return context.Cause(w.ctx)
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 

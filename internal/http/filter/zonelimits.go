@@ -2,7 +2,6 @@ package filter
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -98,8 +97,8 @@ func (h *zoneLimits) Apply(x *exchange.Exchange) (bool, error) {
 	case !ok:
 		return x.Reject(h.status)
 	case wait > 0:
-		if err := pause(x, wait); err != nil {
-			return false, err
+		if gone := pause(x.Context(), wait); gone != nil {
+			return false, exchange.Fail(exchange.ClientGone, gone)
 		}
 	}
 	ok, err = h.enter(x)
@@ -170,16 +169,4 @@ func (h *zoneLimits) enter(x *exchange.Exchange) (ok bool, err error) {
 		x.AtEnd(leave)
 	}
 	return true, nil
-}
-
-// pause waits, or returns an error if the client disconnects in the meantime.
-func pause(x *exchange.Exchange, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-x.Context().Done():
-		return exchange.Fail(exchange.ClientGone, context.Cause(x.Context()))
-	}
 }
