@@ -132,7 +132,7 @@ func TestSecretIsKeptUntilItsSuccessorIsRead(t *testing.T) {
 		f.wants(t, "new")
 		f.wants(t, "old")
 		f.answer(secret("new", 2))
-		e.eventually("nobody asks for the old one", func() bool {
+		e.eventually("the Secret old is no longer requested", func() bool {
 			return !slices.Contains(*f.wanted.Load(), ir.Ref{Kind: kinds.Secret, Namespace: "a", Name: "old"})
 		})
 	})
@@ -147,7 +147,7 @@ func TestOneSecretDoesNotHoldUpTheRest(t *testing.T) {
 		f.read.Store(false)
 		f.set(ingress("two", "two.example", "tls"))
 		e.eventually("it is served without its Secret after a while", func() bool { return e.Table().Hosts() == 2 })
-		e.eventually("it is told that the Secret is missing", func() bool { return e.missing("two") != "" })
+		e.eventually("the Ingress two has a problem with its Secret", func() bool { return e.missing("two") != "" })
 		begin := time.Now()
 		f.set(ingress("next", "next.example"))
 		e.eventually("the next one is served", func() bool { return e.Table().Hosts() == 3 })
@@ -168,7 +168,7 @@ func TestUnreadableSecret(t *testing.T) {
 			t.Errorf("it is said that %q", got)
 		}
 		f.store.Deny(ref, false)
-		e.eventually("it is told that there is none",
+		e.eventually("the problem says that the Secret does not exist",
 			func() bool { return strings.Contains(e.missing("one"), "the Secret a/tls does not exist") })
 	})
 }
