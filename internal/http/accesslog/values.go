@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"cmp"
 	"os"
 	"strconv"
 	"strings"
@@ -77,14 +78,8 @@ func (e *entry) sent() string {
 	return strconv.FormatInt(e.Writer.Sent(), 10)
 }
 
-// clientGone is the status that nginx logs if the client disconnected before the response was sent.
-const clientGone = "499"
-
 func status(e *entry) string {
-	if e.Status == 0 {
-		return clientGone
-	}
-	return strconv.Itoa(e.Status)
+	return strconv.Itoa(cmp.Or(e.Status, exchange.ClientGone))
 }
 
 // upstreamTime returns the time in seconds that each endpoint took to respond.

@@ -52,7 +52,7 @@ var redirects = []int{http.StatusMovedPermanently, http.StatusFound, http.Status
 
 // closing are the statuses for which nginx closes the connection without a response: statuses of its own for "no
 // response" and "the client has closed the connection", and a timeout.
-var closing = []int{444, 499, http.StatusRequestTimeout}
+var closing = []int{444, exchange.ClientGone, http.StatusRequestTimeout}
 
 // errClosed lets the client notice only that its connection or stream was aborted. It is not logged, as for other
 // requests that a filter rejects.

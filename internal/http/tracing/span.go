@@ -23,9 +23,6 @@ const maxText = 1024
 // bytes.
 const maxState = 512
 
-// statusGone is the status that nginx logs if the client disconnected before the response was sent.
-const statusGone = 499
-
 // Route is a route whose requests are traced, with the template for the names of their spans. It is immutable.
 type Route struct {
 	*exchange.Route
@@ -127,7 +124,7 @@ func statusOf(x *exchange.Exchange, err error) int {
 	case err != nil && !errors.Is(err, exchange.ErrAborted):
 		return exchange.StatusOf(err)
 	}
-	return statusGone
+	return exchange.ClientGone
 }
 
 func reason(err error) string {

@@ -7,12 +7,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
 // The status codes that error_page may replace. nginx refuses others.
-const minError, maxError, clientClosed = 300, 599, 499
+const minError, maxError = 300, 599
 
 // errorPage interprets error_page CODE... [=[CODE]] TARGET.
 func (r *reader) errorPage(d *Directive) error {
@@ -34,7 +35,7 @@ func (r *reader) errorPage(d *Directive) error {
 		switch {
 		case err != nil:
 			return err
-		case status == clientClosed:
+		case status == exchange.ClientGone:
 			return errors.New("no client receives a page for 499")
 		case !slices.Contains(page.Statuses, status):
 			page.Statuses = append(page.Statuses, status)
