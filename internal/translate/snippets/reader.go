@@ -35,6 +35,8 @@ type reader struct {
 	server *serverReader
 	// location is the location whose content is read. It is nil outside of the locations of a text for servers.
 	location *ServerLocation
+	// guarded is true if the level contains or inherits a guard that is not supported, and that locations inherit.
+	guarded bool
 	// status is true if a server contains stub_status outside of its locations.
 	status bool
 	*common
@@ -108,12 +110,16 @@ func (r *reader) level(directives []Directive, of *scope) {
 			r.errors++
 		case class == Guard && r.location != nil:
 			r.location.Closed = true
+			r.guarded = r.guarded || !slices.Contains(notInherited, d.Name)
 			r.out.Findings[at].Text += fmt.Sprintf("; meanwhile, requests for the location in line %d get 503",
 				r.location.Line)
 		}
 	}
 	r.scope = outer
 }
+
+// notInherited are the guards that do not apply to locations in the location that contains them.
+var notInherited = []string{"location", "proxy_pass"}
 
 // findSwallowed adds a finding for each argument that looks like the next directive, because a semicolon is missing in
 // front of it. nginx does not notice that in a directive with any number of arguments.

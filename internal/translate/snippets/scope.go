@@ -69,8 +69,11 @@ func (s *scope) within(outer *scope) *ir.Directives {
 }
 
 // inherit adds to the level of a location what it inherits from an outer level, as nginx does: the directives of the
-// module headers-more are added to the inherited ones, and the other lists replace them.
+// module headers-more are added to the inherited ones, and the other lists replace them. A location that inherits a
+// guard that is not supported is closed.
 func (r *reader) inherit(outer *reader) {
+	r.guarded = r.guarded || outer.guarded
+	r.location.Closed = r.location.Closed || outer.guarded
 	own, from := &r.top.own, &outer.top.own
 	own.InputHeaders = slices.Concat(from.InputHeaders, own.InputHeaders)
 	own.MoreHeaders = slices.Concat(from.MoreHeaders, own.MoreHeaders)

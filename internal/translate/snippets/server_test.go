@@ -100,9 +100,13 @@ func TestLocations(t *testing.T) {
 		"location /a { proxy_pass ftp://shop; }":                            "/a: closed",
 		"location /a { if ($http_x) { proxy_pass http://shop; } }": "/a: closed " +
 			`{"steps":[{"if":{"variable":"http_x"}}]}`,
-		"location /a { auth_request /x; }":                "/a: closed",
-		"location /a { limit_except GET { deny all; } }":  "/a: closed",
-		`location /a { location ~ \.php$ { deny all; } }`: "/a:" + "\n" + `~ \.php$ in /a: deny all`,
+		"location /a { auth_request /x; }": "/a: closed",
+		"location /a { location /a/b { location ~ c { } } auth_request /x; } location = /a/c { }": "" +
+			"/a: closed\n/a/b: closed\n~ c in /a/b: closed\n= /a/c:",
+		"location /a { location /a/b { auth_request /x; } }":         "/a:\n/a/b: closed",
+		"location /a { proxy_pass http://$host; location /a/b { } }": "/a: closed\n/a/b:",
+		"location /a { limit_except GET { deny all; } }":             "/a: closed",
+		`location /a { location ~ \.php$ { deny all; } }`:            "/a:" + "\n" + `~ \.php$ in /a: deny all`,
 		"location ~ ^/a { location ~ b { } add_header A b; }": `~ ^/a: {"add_headers":[{"name":"A","value":"b"}]}` +
 			"\n" + `~ b in ^/a: {"add_headers":[{"name":"A","value":"b"}]}`,
 		`location ~ \.php$ { location /a { deny all; } }`: `~ \.php$: closed`,
