@@ -109,7 +109,8 @@ func TestLocations(t *testing.T) {
 		`location /a { location ~ \.php$ { deny all; } }`:            "/a:" + "\n" + `~ \.php$ in /a: deny all`,
 		"location ~ ^/a { location ~ b { } add_header A b; }": `~ ^/a: {"add_headers":[{"name":"A","value":"b"}]}` +
 			"\n" + `~ b in ^/a: {"add_headers":[{"name":"A","value":"b"}]}`,
-		`location ~ \.php$ { location /a { deny all; } }`: `~ \.php$: closed`,
+		"location ~ /a { location /a/b { deny all; location ~ c { deny all; } } location ~ c { } }": "" +
+			"~ /a:\n~ c in /a:",
 		"more_set_headers 'A: b'; location /a { more_set_headers 'C: d'; } #x": "" +
 			`{"more_headers":[{"set":[{"name":"A","value":"b"}]}],"server":true}` + "\n/a: " +
 			`{"more_headers":[{"set":[{"name":"A","value":"b"}]},{"set":[{"name":"C","value":"d"}]}]}`,
@@ -165,6 +166,7 @@ func TestClosedServers(t *testing.T) {
 		"auth_request /x;", "location /a {", "location /a { unknown; }", "location a { }", "location /a;",
 		"location ~ ( { }", "location ! /a { }", "location = /a { location /a/b { } }",
 		"location /a { location /b { } }", "location /a { } location ^~ /a { }", "location = /a { } location = /a { }",
+		`location ~ \.php$ { location /a { } }`, "location ~ /a { location ~ b { location = /a/b { } } }",
 		"location \"/a\n\" { }", "ssl_verify_client on;", "if ($a) { return 403; }",
 	} {
 		if snippets.Server(text, "").Closed(false) == nil {
