@@ -90,13 +90,21 @@ func (s *Settings) readServer() *snippets.ServerResult {
 }
 
 // checkServer makes all requests get 503 if the snippets of the Ingress and of the ConfigMap cannot be interpreted
-// together, and finds values of annotations in locations that are not valid.
+// together.
 func (s *Settings) checkServer() {
+	s.FindInServers()
+	if read := s.readServer(); read != nil {
+		s.Closed = s.Closed || read.Closed(false) != nil || read.Closed(true) != nil
+	}
+}
+
+// FindInServers sets the findings that are reported for the snippets for servers. They include values of annotations in
+// locations that are not valid.
+func (s *Settings) FindInServers() {
 	read := s.readServer()
 	if read == nil {
 		return
 	}
-	s.Closed = s.Closed || read.Closed(false) != nil || read.Closed(true) != nil
 	findings := slices.Clone(read.Findings)
 	for i := range read.Locations {
 		_, invalid := s.contentOf(&read.Locations[i])

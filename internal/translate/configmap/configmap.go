@@ -96,6 +96,7 @@ func (r *reading) all(data map[string]string) {
 		config.Defaults.Asked.Tracing.Collected = config.Global.Collector.Host != ""
 	}
 	config.Defaults.Finish()
+	config.Defaults.FindInServers()
 	config.finishAccessLog()
 	config.Global.TLS = config.Defaults.TLS
 	if config.Defaults.HTTP != nil {

@@ -74,3 +74,24 @@ func TestHTTPSnippetFailsClosed(t *testing.T) {
 		}
 	}
 }
+
+// TestServerSnippetFindings checks that each line of server-snippet without effect is reported, also for the values of
+// annotations in its locations.
+func TestServerSnippetFindings(t *testing.T) {
+	_, problems := Parse(annotations.Settings{}, map[string]string{
+		"http-snippet":   "geo $a { }",
+		"server-snippet": "server_tokens off;\nlocation /a {\n  proxy_cache a;\n  proxy_next_upstream no;\n}\nset $b $a;",
+	})
+	var got []string
+	for _, p := range problems {
+		got = append(got, string(p.Severity)+" "+p.Field+": "+p.Message)
+	}
+	want := []string{
+		`info data[server-snippet]: line 1: "server_tokens" has no effect`,
+		`warning data[server-snippet]: line 3: "proxy_cache" is left out`,
+		"error data[server-snippet]: line 4: ",
+	}
+	if !slices.EqualFunc(got, want, strings.HasPrefix) {
+		t.Errorf("the problems are\n%s", strings.Join(got, "\n"))
+	}
+}
