@@ -27,12 +27,14 @@ func init() { caddy.RegisterModule(new(App)) }
 // If Caddy loads another configuration with the same source, the tables are kept. If the source or an option that
 // affects it changes, the tables are rebuilt, and requests get 503 until this is complete.
 type App struct {
-	settings.Config
+	Options
 
 	// Live contains the hosts, routes and backends to serve if the app does not read Kubernetes objects from a cluster
 	// or a folder. It has the format of GET /k8singress/config. PUT /k8singress/config replaces it.
 	Live *document.Live `json:"live,omitempty"`
 
+	// config holds the options with their defaults.
+	config settings.Config
 	ctx    caddy.Context
 	engine *engine.Engine
 	key    string
@@ -64,16 +66,20 @@ func (a *App) Provision(ctx caddy.Context) error {
 		return errors.New("an app with a source cannot have a live document: remove \"source\" or \"live\"")
 	}
 	a.ctx, a.logs = ctx, logs.Add(ctx)
-	a.Config = a.WithDefaults()
-	if err := a.Check(); err != nil {
+	config, err := a.settings()
+	if err != nil {
 		return err
 	}
-	key, err := json.Marshal(engine.Fixed(a.Config))
+	a.config = config.WithDefaults()
+	if err := a.config.Check(); err != nil {
+		return err
+	}
+	key, err := json.Marshal(engine.Fixed(a.config))
 	if err != nil {
 		return err
 	}
 	value, _, err := engines.LoadOrNew(string(key), func() (caddy.Destructor, error) {
-		return newEngine(a.Config, logs.Logger("k8singress"))
+		return newEngine(a.config, logs.Logger("k8singress"))
 	})
 	if err != nil {
 		return err
@@ -81,6 +87,19 @@ func (a *App) Provision(ctx caddy.Context) error {
 	a.key, a.engine = string(key), value.(*engine.Engine)
 	awaitStreamsOnExit()
 	return a.registerMetrics(ctx.GetMetricsRegistry())
+}
+
+// settings converts the options to the form in which the packages of the controller use them. Both forms have the same
+// JSON.
+func (o *Options) settings() (c settings.Config, err error) {
+	raw, err := json.Marshal(o)
+	if err == nil {
+		err = json.Unmarshal(raw, &c)
+	}
+	if err != nil {
+		return c, fmt.Errorf("decoding the options: %w", err)
+	}
+	return c, nil
 }
 
 func newEngine(s settings.Config, log *zap.Logger) (*engine.Engine, error) {
@@ -105,7 +124,7 @@ func (a *App) registerMetrics(registry *prometheus.Registry) error {
 // previous configuration. Start does not wait for Kubernetes objects; until they are loaded, requests get 503. Start
 // returns an error if one of the handler chains in the configuration cannot be provisioned.
 func (a *App) Start() error {
-	if err := checkChains(a.ctx, a.Chains); err != nil {
+	if err := checkChains(a.ctx, a.config.Chains); err != nil {
 		return err
 	}
 	gctune.Keep()

@@ -48,7 +48,7 @@ func (c *Chain) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	raw, ok := app.Chains[c.Name]
+	raw, ok := app.config.Chains[c.Name]
 	if !ok {
 		return fmt.Errorf(
 			"there is no chain %q: use the name of a chain in the k8singress option of the Caddyfile, or add the "+

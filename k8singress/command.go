@@ -136,33 +136,34 @@ func (o *offline) checkAnyObject(s *snapshot.Snapshot) error {
 
 // optionsFrom reads the options of the k8singress app from a Caddy configuration file. If file is empty, it returns the
 // default options.
-func optionsFrom(file string) (settings.Config, error) {
-	var app App
+func optionsFrom(file string) (options settings.Config, err error) {
 	if file == "" {
-		return app.WithDefaults(), nil
+		return options.WithDefaults(), nil
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return app.Config, fmt.Errorf("reading the configuration: %w", err)
+		return options, fmt.Errorf("reading the configuration: %w", err)
 	}
 	if !json.Valid(data) {
 		if data, _, err = caddyconfig.GetAdapter("caddyfile").Adapt(data,
 			map[string]any{"filename": file}); err != nil {
-			return app.Config, fmt.Errorf("reading the Caddyfile: %w", err)
+			return options, fmt.Errorf("reading the Caddyfile: %w", err)
 		}
 	}
 	var config caddy.Config
 	if err := json.Unmarshal(data, &config); err != nil {
-		return app.Config, fmt.Errorf("decoding the configuration: %w", err)
+		return options, fmt.Errorf("decoding the configuration: %w", err)
 	}
 	raw, ok := config.AppsRaw["k8singress"]
 	if !ok {
-		return app.Config, fmt.Errorf("%s does not configure k8singress: add the global option k8singress", file)
+		return options, fmt.Errorf("%s does not configure k8singress: add the global option k8singress", file)
 	}
+	var app App
 	if err := caddy.StrictUnmarshalJSON(raw, &app); err != nil {
-		return app.Config, fmt.Errorf("decoding the options: %w", err)
+		return options, fmt.Errorf("decoding the options: %w", err)
 	}
-	return app.WithDefaults(), nil
+	options, err = app.settings()
+	return options.WithDefaults(), err
 }
 
 func (o *offline) render(cmd *cobra.Command, result *engine.Offline) error {

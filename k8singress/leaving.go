@@ -44,10 +44,11 @@ func awaitStreams(ctx context.Context) {
 	}
 	if leaving.since.Load() == 0 {
 		// Without an HTTP server, Caddy has not waited for shutdown_delay, so wait here.
-		awaitTime(ctx, time.Unix(0, leaving.stopped.Load()).Add(time.Duration(app.ShutdownDelay)))
+		awaitTime(ctx, time.Unix(0, leaving.stopped.Load()).Add(time.Duration(app.config.ShutdownDelay)))
 	}
 	leaving.since.CompareAndSwap(0, time.Now().UnixNano())
-	ctx, cancel := context.WithDeadline(ctx, time.Unix(0, leaving.since.Load()).Add(time.Duration(app.ShutdownTimeout)))
+	timeout := time.Duration(app.config.ShutdownTimeout)
+	ctx, cancel := context.WithDeadline(ctx, time.Unix(0, leaving.since.Load()).Add(timeout))
 	defer cancel()
 	var under panics.Group
 	under.Go("k8singress/streams", func() { app.engine.Table().AwaitStreams(ctx) })

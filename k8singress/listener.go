@@ -87,7 +87,7 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 		Handshake: func(hello *tls.ClientHelloInfo, config *tls.Config) *tls.Config {
 			return l.table.Handshake(hostOf(l.table, hello), config)
 		},
-		HandshakeTimeout: time.Duration(l.HandshakeTimeout), H2C: l.H2C, SharePorts: app.SharePorts,
+		HandshakeTimeout: time.Duration(l.HandshakeTimeout), H2C: l.H2C, SharePorts: app.config.SharePorts,
 		Exempt:       func(ip netip.Addr) bool { return l.table.Clients().Names(ip) },
 		ClientLimits: func() *ir.ClientConnections { return &l.table.Global().Connections },
 	}

@@ -59,5 +59,5 @@ func (s *succession) follow() {
 	}
 	a := s.apps[0]
 	s.head.Store(a.engine)
-	a.engine.Adopt(a.ctx, a.Config, a.Live)
+	a.engine.Adopt(a.ctx, a.config, a.Live)
 }

@@ -2,6 +2,8 @@
 // option of a Caddyfile sets them, and package engine reads them.
 package settings
 
+//go:generate go test -run ^TestOptions$ -update
+
 import (
 	"encoding/json"
 	"errors"
@@ -326,7 +328,7 @@ type Config struct {
 	ACMECA string `json:"acme_ca,omitempty"`
 	// Issuers lists the issuers of certificates for Ingress hosts, which are modules of Caddy's namespace tls.issuance.
 	// They are tried in order until one issues a certificate. Default: ACME with Email and ACMECA.
-	Issuers []json.RawMessage `json:"issuers,omitempty"`
+	Issuers []json.RawMessage `json:"issuers,omitempty" caddy:"namespace=tls.issuance inline_key=module"`
 	// KeyType is the key type of certificates from issuers: `p256`, `p384`, `rsa2048`, `rsa4096` or `ed25519`. Default:
 	// p256.
 	KeyType string `json:"key_type,omitempty"`
