@@ -1,7 +1,6 @@
 package k8singress
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 
@@ -14,50 +13,30 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-func init() {
-	for _, name := range filter.Names() {
-		caddy.RegisterModule(&Filter{name: name})
-	}
-	caddy.RegisterModule(new(Proxy))
-}
+func init() { caddy.RegisterModule(new(Proxy)) }
 
 var errNoRequest = errors.New("the request did not come through the k8singress handler")
 
-// Filter is a Caddy handler that runs a filter of package filter, so that the handler chain of an Ingress path is valid
-// Caddy JSON. It only works behind the k8singress handler. Usually the filters of a chain run without this handler,
-// which is only needed for a filter inside another Caddy handler, such as a subroute.
-type Filter struct {
-	name   string
-	raw    json.RawMessage
+// filterModule is the common part of the Caddy handlers that run a filter of package filter, so that the handler chain
+// of an Ingress path is valid Caddy JSON. Usually the filters of a chain run without these handlers, which are only
+// needed for a filter inside another Caddy handler, such as a subroute.
+type filterModule struct {
 	filter filter.Filter
 }
 
-// CaddyModule returns the Caddy module information.
-func (f *Filter) CaddyModule() caddy.ModuleInfo {
-	name := f.name
-	return caddy.ModuleInfo{ID: caddy.ModuleID("http.handlers." + name),
-		New: func() caddy.Module { return &Filter{name: name} }}
-}
-
-// UnmarshalJSON stores the raw settings until Provision is called.
-func (f *Filter) UnmarshalJSON(raw []byte) error {
-	f.raw = append(json.RawMessage(nil), raw...)
-	return nil
-}
-
-// Provision creates the filter from the stored settings.
-func (f *Filter) Provision(ctx caddy.Context) (err error) {
-	f.filter, _, err = filter.New(f.name, f.raw, live.SharedFrom(ctx))
+// provision creates the filter from its settings.
+func (m *filterModule) provision(ctx caddy.Context, settings any) (err error) {
+	m.filter, err = filter.Create(settings, live.SharedFrom(ctx))
 	return err
 }
 
 // ServeHTTP applies the filter to the request. If the filter does not respond, it calls next.
-func (f *Filter) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+func (m *filterModule) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	visit := live.ChainRunFrom(r.Context())
 	if visit == nil {
 		return caddyhttp.Error(http.StatusInternalServerError, errNoRequest)
 	}
-	return visit.Apply(f.filter, w, r, next)
+	return visit.Apply(m.filter, w, r, next)
 }
 
 // Proxy is a Caddy handler that forwards a request to an endpoint of the matching Ingress path's backend. Connections
@@ -89,8 +68,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Ha
 }
 
 var (
-	_ caddy.Provisioner           = (*Filter)(nil)
-	_ caddyhttp.MiddlewareHandler = (*Filter)(nil)
+	_ caddyhttp.MiddlewareHandler = (*filterModule)(nil)
 	_ caddy.Provisioner           = (*Proxy)(nil)
 	_ caddyhttp.MiddlewareHandler = (*Proxy)(nil)
 )

@@ -14,17 +14,15 @@ import (
 
 // Add anyOf to the list of filters here, because newAnyOf itself uses the list, and Go rejects initialization cycles.
 func init() {
-	rows = append(rows, row{name: "k8singress_any_of", model: reflect.TypeFor[ir.AnyOf](), create: newAnyOf})
+	r := rowOf("k8singress_any_of", newAnyOf)
+	r.model = reflect.TypeFor[ir.AnyOf]()
+	rows = append(rows, r)
 }
 
 // anyOf accepts a request if at least one of its filters accepts it.
 type anyOf []Filter
 
-func newAnyOf(raw json.RawMessage, shared *Shared) (Filter, error) {
-	of, err := Decode[document.AnyOf](raw)
-	if err != nil {
-		return nil, err
-	}
+func newAnyOf(of document.AnyOf, shared *Shared) (Filter, error) {
 	var h anyOf
 	for _, one := range of.Filters {
 		var named struct {

@@ -3,6 +3,8 @@
 // versions.
 package filter
 
+//go:generate go test -run ^TestModules$ -update
+
 import (
 	"bytes"
 	"encoding/json"
@@ -28,9 +30,11 @@ type row struct {
 	// name is the handler name in the JSON configuration. model is the type of the filter in package ir.
 	name  string
 	model reflect.Type
-	// create creates the filter from its JSON configuration. It is nil if a separate Caddy module implements the
-	// filter.
-	create func(json.RawMessage, *Shared) (Filter, error)
+	// settings is the type of the JSON configuration. It is nil if a separate Caddy module implements the filter.
+	settings reflect.Type
+	// decode decodes the JSON configuration to a value of the type settings. create creates the filter from this value.
+	decode func(json.RawMessage) (any, error)
+	create func(settings any, shared *Shared) (Filter, error)
 	// stateless is true if the filter depends only on its JSON configuration.
 	stateless bool
 }
@@ -99,42 +103,62 @@ func Names() (names []string) {
 // New creates a filter from the JSON configuration of a handler. ok is false if name is not the name of a filter. raw
 // may contain the key "handler" with the name. shared may be nil only for stateless filters.
 func New(name string, raw json.RawMessage, shared *Shared) (f Filter, ok bool, err error) {
-	create := find(name).create
-	if create == nil {
+	r := find(name)
+	if r.create == nil {
 		return nil, false, nil
 	}
-	if f, err = create(raw, shared); err != nil {
+	settings, err := r.decode(raw)
+	if err == nil {
+		f, err = r.create(settings, shared)
+	}
+	if err != nil {
 		return nil, true, fmt.Errorf("%s: %w", name, err)
 	}
 	return f, true, nil
 }
 
+// Create creates a filter from its decoded JSON configuration, such as an ir.BasicAuth. shared may be nil only for
+// stateless filters. Create panics if no filter has a configuration of this type.
+func Create(settings any, shared *Shared) (Filter, error) {
+	i := slices.IndexFunc(rows, func(r row) bool { return r.settings == reflect.TypeOf(settings) })
+	if i < 0 {
+		panic(fmt.Sprintf("no filter has settings of the type %T", settings))
+	}
+	f, err := rows[i].create(settings, shared)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", rows[i].name, err)
+	}
+	return f, nil
+}
+
 // The function with returns the row for a filter that needs no resources except its JSON configuration.
 func with[T ir.Filter](name string, newFilter func(T) (Filter, error)) row {
-	return row{name: name, model: reflect.TypeFor[T](), stateless: true,
-		create: func(raw json.RawMessage, _ *Shared) (Filter, error) {
-			settings, err := Decode[T](raw)
-			if err != nil {
-				return nil, err
-			}
-			return newFilter(settings)
-		}}
+	r := rowOf[T](name, func(settings T, _ *Shared) (Filter, error) { return newFilter(settings) })
+	r.model, r.stateless = r.settings, true
+	return r
 }
 
 var errNotShared = errors.New("this filter works only in the handler chain of an Ingress path")
 
 // The function sharing returns the row for a filter that also uses the resources in Shared, such as caches.
 func sharing[T ir.Filter](name string, newFilter func(T, *Shared) (Filter, error)) row {
-	return row{name: name, model: reflect.TypeFor[T](), create: func(raw json.RawMessage, s *Shared) (Filter, error) {
+	r := rowOf[T](name, func(settings T, s *Shared) (Filter, error) {
 		if s == nil {
 			return nil, errNotShared
 		}
-		settings, err := Decode[T](raw)
-		if err != nil {
-			return nil, err
-		}
 		return newFilter(settings, s)
-	}}
+	})
+	r.model = r.settings
+	return r
+}
+
+// rowOf returns a row without a model for a filter with JSON configurations of the type T.
+func rowOf[T any](name string, newFilter func(T, *Shared) (Filter, error)) row {
+	return row{
+		name: name, settings: reflect.TypeFor[T](),
+		decode: func(raw json.RawMessage) (any, error) { return Decode[T](raw) },
+		create: func(settings any, s *Shared) (Filter, error) { return newFilter(settings.(T), s) },
+	}
 }
 
 // Decode decodes the JSON configuration of a handler. The key "handler", which contains the handler's name, is ignored.
