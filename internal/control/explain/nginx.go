@@ -276,12 +276,18 @@ func (n *nginxText) moreHeaders(kind string, of *ir.MoreHeaders) {
 }
 
 func (n *nginxText) expires(of *ir.Expires) {
+	argument := strconv.FormatInt(of.Seconds, 10)
 	switch {
-	case of.Mode != "":
-		n.line("expires", of.Mode)
-	case of.Modified:
-		n.line("expires", "modified", strconv.FormatInt(of.Seconds, 10))
-	default:
-		n.line("expires", strconv.FormatInt(of.Seconds, 10))
+	case of.Template != "":
+		argument = of.Template
+	case of.Mode == ir.ExpiresDaily:
+		argument = "@" + argument
+	case of.Mode != ir.ExpiresIn:
+		argument = string(of.Mode)
+	}
+	if of.Modified {
+		n.line("expires", "modified", argument)
+	} else {
+		n.line("expires", argument)
 	}
 }

@@ -87,6 +87,10 @@ func TestDirectives(t *testing.T) {
 			Expires: &ir.Expires{Seconds: 60, Modified: true}}}, "      expires modified 60;\n"},
 		"expires max": {"program", ir.Program{Directives: ir.Directives{Expires: &ir.Expires{Mode: "max"}}},
 			"      expires max;\n"},
+		"expires daily": {"program", ir.Program{Directives: ir.Directives{
+			Expires: &ir.Expires{Mode: ir.ExpiresDaily, Seconds: 60}}}, "      expires @60;\n"},
+		"expires variable": {"program", ir.Program{Directives: ir.Directives{
+			Expires: &ir.Expires{Template: "$a", Modified: true}}}, "      expires modified $a;\n"},
 		"values that need escapes": {"program", ir.Program{Steps: []ir.Step{
 			{Set: &ir.SetVariable{Name: "a", Value: "\x1b[31m\t'\\n\\d\\"}},
 		}}, `      set $a "\x1b[31m\t'\\n\d\\";` + "\n"},

@@ -28,7 +28,7 @@ type Directives struct {
 	input []moreHeaders
 	// added, expires and more are the changes to the response, in this order.
 	added   []addedHeader
-	expires *ir.Expires
+	expires *expires
 	more    []moreHeaders
 	// auth are the variables that are set from the response of external authentication.
 	auth []authVariable
@@ -50,7 +50,7 @@ type authVariable struct {
 // NewDirectives compiles the directives of a program. A template may contain any variable; a variable that is unknown,
 // or that no program has set, is empty.
 func NewDirectives(of *ir.Directives) (d *Directives, err error) {
-	d = &Directives{expires: of.Expires, unlogged: of.Unlogged}
+	d = &Directives{unlogged: of.Unlogged}
 	d.alone = directiveList{d}
 	for _, compile := range []func(*ir.Directives) error{d.setEndpoint, d.setHidden, d.setCookieFlags,
 		d.setInput, d.setResponse, d.setAuth, d.setErrors} {
@@ -141,8 +141,8 @@ func (d *Directives) setResponse(of *ir.Directives) (err error) {
 		added.replaces = strings.EqualFold(header.Name, lastModified) || strings.EqualFold(header.Name, "ETag")
 		d.added = append(d.added, added)
 	}
-	if of.Expires != nil && !slices.Contains([]string{"", expiresOff, expiresEpoch, expiresMax}, of.Expires.Mode) {
-		return fmt.Errorf("expires: unknown mode %q", of.Expires.Mode)
+	if d.expires, err = d.newExpires(of.Expires); err != nil {
+		return err
 	}
 	d.more, err = d.moreHeaders(of.MoreHeaders)
 	return err

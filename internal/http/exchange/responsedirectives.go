@@ -1,11 +1,8 @@
 package exchange
 
 import (
-	"net/http"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/model/ir"
@@ -131,7 +128,7 @@ func (l directiveList) apply(x *Exchange, response *message.Response) {
 	byAddHeader := message.ByAddHeader(response.Status)
 	for _, d := range l {
 		if d.expires != nil && byAddHeader {
-			setExpires(&response.Fields, d.expires)
+			d.expires.apply(&response.Fields, &e)
 		}
 		for i := range d.added {
 			if d.added[i].always || byAddHeader {
@@ -145,42 +142,4 @@ func (l directiveList) apply(x *Exchange, response *message.Response) {
 		}
 	}
 	x.response = nil
-}
-
-// The modes of ir.Expires.
-const (
-	expiresOff   = "off"
-	expiresEpoch = "epoch"
-	expiresMax   = "max"
-)
-
-const lastModified = "Last-Modified"
-
-// setExpires sets the fields Expires and Cache-Control, as nginx's directive expires does.
-func setExpires(fields *message.Fields, of *ir.Expires) {
-	at, control := "", "no-cache"
-	switch of.Mode {
-	case expiresOff:
-		return
-	case expiresEpoch:
-		at = "Thu, 01 Jan 1970 00:00:01 GMT"
-	case expiresMax:
-		at, control = "Thu, 31 Dec 2037 23:55:55 GMT", "max-age=315360000"
-	default:
-		now := time.Now()
-		from := now
-		if of.Modified {
-			value, _ := fields.Joined(lastModified)
-			if modified, err := http.ParseTime(value); err == nil {
-				from = modified
-			}
-		}
-		expires := from.Unix() + of.Seconds
-		if age := expires - now.Unix(); of.Seconds >= 0 && age >= 0 {
-			control = "max-age=" + strconv.FormatInt(age, 10)
-		}
-		at = time.Unix(expires, 0).UTC().Format(http.TimeFormat)
-	}
-	fields.Set(message.NewField("Expires", at))
-	fields.Set(message.NewField("Cache-Control", control))
 }

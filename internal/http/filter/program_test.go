@@ -165,6 +165,7 @@ var invalidPrograms = []filterCase{
 	rejected("a removed header", `{"more_headers": [{"clear": ["A B"]}]}`, "A B"),
 	rejected("a request header", `{"input_headers": [{"set": [{"name": "Upgrade", "value": "a"}]}]}`, "Upgrade"),
 	rejected("expires", `{"expires": {"mode": "never"}}`, "never"),
+	rejected("a variable of expires", `{"expires": {"template": "$"}}`, "$"),
 	rejected("expires in a condition",
 		steps(`{"if": {"variable": "a", "directives": {"expires": {"mode": "never"}}}}`), "never"),
 	rejected("a variable of authentication", `{"auth_variables": [{"name": "uri", "value": "a"}]}`, "cannot set"),

@@ -89,6 +89,25 @@ var programHeaderCases = []filterCase{
 				" | Cache-Control: no-cache"),
 		passed("200", "200 | Expires: Sun, 02 Jan 2000 00:00:00 GMT | Cache-Control: max-age=86400"),
 	}},
+	{name: "expires modified now", settings: `{"expires": {"modified": true}}`, requests: []requestCase{
+		passed("200 | Last-Modified: Fri, 31 Dec 1999 12:00:00 GMT",
+			"200 | Last-Modified: Fri, 31 Dec 1999 12:00:00 GMT | Expires: "+clock+" | Cache-Control: max-age=0"),
+	}},
+	{name: "expires with a variable", settings: `{"expires": {"template": "$sent_http_a"}}`, requests: []requestCase{
+		passed("200 | A: +1h", "200 | A: +1h | Expires: Sat, 01 Jan 2000 01:00:00 GMT | Cache-Control: max-age=3600"),
+		passed("200 | A: epoch", "200 | A: epoch | Expires: Thu, 01 Jan 1970 00:00:01 GMT | Cache-Control: no-cache"),
+		passed("200 | A: off | Expires: b", "200 | A: off | Expires: b"),
+		passed("200 | A: never | Expires: b", "200 | A: never | Expires: b"),
+		passed("200 | Expires: b", "200 | Expires: b"),
+		passed("404 | A: +1h", "404 | A: +1h"),
+	}},
+	{name: "expires modified with a variable", settings: `{"expires": {"template": "$sent_http_a", "modified": true}}`,
+		requests: []requestCase{
+			passed("200 | A: 1d | Last-Modified: Fri, 31 Dec 1999 12:00:00 GMT",
+				"200 | A: 1d | Last-Modified: Fri, 31 Dec 1999 12:00:00 GMT | Expires: Sat, 01 Jan 2000 12:00:00 GMT"+
+					" | Cache-Control: max-age=43200"),
+			passed("200 | A: max", "200 | A: max"),
+		}},
 	{name: "more_set_input_headers", settings: `{"input_headers": [
 		{"set": [{"name": "A", "value": "$http_a-$request_method"}, {"name": "B", "value": ""}]},
 		{"set": [{"name": "C", "value": "c"}, {"name": "D", "value": "d"}], "if_present": true},

@@ -184,12 +184,29 @@ type AddedHeader struct {
 
 // Expires says how long a response may be kept. Its JSON is the argument of nginx's directive expires in parts.
 type Expires struct {
-	// Mode is "epoch" (1970), "max" (the end of 2037), "off", or empty for Seconds.
-	Mode string `json:"mode,omitempty"`
-	// Seconds is the time from now, or from Last-Modified if Modified is set. It may be negative.
+	// Mode is one of the constants below.
+	Mode ExpiresMode `json:"mode,omitempty"`
+	// Seconds is the time from now, from Last-Modified if Modified is set, or from midnight for ExpiresDaily. Only a
+	// time from now or from Last-Modified may be negative.
 	Seconds  int64 `json:"seconds,omitempty"`
 	Modified bool  `json:"modified,omitempty"`
+	// Template is a template. For each response, its value is the argument of the directive, and replaces Mode and
+	// Seconds. If the value is not valid, the fields are not changed.
+	Template string `json:"template,omitempty"`
 }
+
+// ExpiresMode says from when the time of Expires counts, or replaces the time.
+type ExpiresMode string
+
+// The modes of Expires.
+const (
+	ExpiresIn    ExpiresMode = ""
+	ExpiresDaily ExpiresMode = "daily"
+	// ExpiresEpoch is the beginning of 1970, and ExpiresMax is the end of 2037. ExpiresOff changes no fields.
+	ExpiresEpoch ExpiresMode = "epoch"
+	ExpiresMax   ExpiresMode = "max"
+	ExpiresOff   ExpiresMode = "off"
+)
 
 // Substitution replaces texts in the bodies of responses (nginx's sub_filter).
 type Substitution struct {

@@ -104,6 +104,9 @@ func (d *Directives) templates() iter.Seq[string] {
 		for _, h := range d.AddHeaders {
 			all = append(all, h.Value)
 		}
+		if d.Expires != nil && d.Expires.Template != "" {
+			all = append(all, d.Expires.Template)
+		}
 		for _, more := range slices.Concat(d.InputHeaders, d.MoreHeaders) {
 			for _, h := range more.Set {
 				all = append(all, h.Value)

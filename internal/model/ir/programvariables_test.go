@@ -30,11 +30,12 @@ var program = ir.Program{
 		MoreHeaders:   []ir.MoreHeaders{{Set: []ir.Header{{Value: "8"}}}},
 		AuthVariables: []ir.SetVariable{{Name: "g", Value: "9"}},
 		Errors:        ir.ErrorHandling{Pages: []ir.ErrorPage{{Target: "11"}}},
+		Expires:       &ir.Expires{Template: "12"},
 	},
 }
 
 func TestTemplates(t *testing.T) {
-	want := []string{"1", "${b}", "2", "3", "${c}", "4", "5", "6", "7", "8", "9", "11", "10"}
+	want := []string{"1", "${b}", "2", "3", "${c}", "4", "5", "6", "12", "7", "8", "9", "11", "10"}
 	if got := slices.Collect(program.Templates()); !slices.Equal(got, want) {
 		t.Errorf("the templates are %v", got)
 	}

@@ -17,18 +17,28 @@ var units = map[string]time.Duration{
 	"d": 24 * time.Hour, "w": 7 * 24 * time.Hour, "M": 30 * 24 * time.Hour, "y": 365 * 24 * time.Hour,
 }
 
-// Time parses a time in nginx's format, such as 240s or 1h 30m.
-func Time(text string) (time.Duration, error) {
-	var total time.Duration
+// Time parses a time in nginx's format, such as 240s or 1h 30m. It returns an error for more than a year.
+func Time(text string) (time.Duration, error) { return timeWithin(text, 1, "one year") }
+
+// maxYears is the maximum of LongTime.
+const maxYears = 100
+
+// LongTime is like Time, but returns an error only for more than 100 years.
+func LongTime(text string) (time.Duration, error) { return timeWithin(text, maxYears, "100 years") }
+
+func timeWithin(text string, years int, limit string) (total time.Duration, err error) {
+	maximum := time.Duration(years) * MaxSeconds * time.Second
 	for rest := strings.TrimSpace(text); ; {
 		n, unit, behind := cutTime(rest)
 		size, known := units[unit]
-		if n < 0 || !known || n > int64(MaxSeconds*time.Second/size) {
-			return 0, fmt.Errorf("%s is not a time: write a time of at most one year, such as 30s, 5m or 1h 30m",
-				Quote(text))
+		if n >= 0 && known && n <= int64(maximum/size) {
+			total += time.Duration(n) * size
+		} else {
+			total = maximum + 1
 		}
-		if total += time.Duration(n) * size; total > MaxSeconds*time.Second {
-			return 0, fmt.Errorf("%s is longer than a year", Quote(text))
+		if total > maximum {
+			return 0, fmt.Errorf("%s is not a time: write a time of at most %s, such as 30s, 5m or 1h 30m",
+				Quote(text), limit)
 		}
 		if rest = behind; rest == "" {
 			return total, nil

@@ -27,6 +27,21 @@ func TestTime(t *testing.T) {
 	}
 }
 
+func TestLongTime(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"1h 30m": 90 * time.Minute, "2y": 2 * nginx.MaxSeconds * time.Second, "100y": 100 * nginx.MaxSeconds * time.Second,
+	} {
+		if got, err := nginx.LongTime(text); err != nil || got != want {
+			t.Errorf("%q is %v and %v, want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "1x", "100y 1s", "101y", "9999999999y"} {
+		if got, err := nginx.LongTime(text); err == nil {
+			t.Errorf("%q is taken for %v", text, got)
+		}
+	}
+}
+
 func TestSeconds(t *testing.T) {
 	for text, want := range map[string]time.Duration{"1": time.Second, "3600": time.Hour,
 		"31536000": nginx.MaxSeconds * time.Second} {

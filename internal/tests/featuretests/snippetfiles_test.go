@@ -198,7 +198,7 @@ func fieldsOf(fields http.Header, names []string) string {
 		}
 		value := strings.Join(values, " | ")
 		if expires, err := http.ParseTime(value); name == "Expires" && err == nil {
-			if date, err := http.ParseTime(fields.Get("Date")); err == nil && expires.Sub(date).Abs() < 1000*time.Hour {
+			if date, err := http.ParseTime(fields.Get("Date")); err == nil && expires.Sub(date).Abs() < 20_000*time.Hour {
 				value = "Date + " + expires.Sub(date).Round(time.Minute).String()
 			}
 		}

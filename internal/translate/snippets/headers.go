@@ -148,32 +148,22 @@ func (r *reader) checkCookie(name *string) error {
 	return r.checkTemplate(name)
 }
 
-// expires interprets expires [modified] TIME, and expires with a word.
+// expires interprets expires [modified] TIME, and expires with a word or a variable.
 func (r *reader) expires(d *Directive) error {
-	text, to := d.Args[len(d.Args)-1], &ir.Expires{}
-	if len(d.Args) == 2 {
-		if to.Modified = d.Args[0] == "modified"; !to.Modified {
-			return fmt.Errorf("%s is not modified", nginx.Quote(d.Args[0]))
-		}
+	text, modified := d.Args[len(d.Args)-1], len(d.Args) == 2
+	if modified && d.Args[0] != "modified" {
+		return fmt.Errorf("%s is not modified", nginx.Quote(d.Args[0]))
 	}
-	switch {
-	case text == "epoch" || text == "max" || text == "off":
-		to.Mode = text
-	case strings.HasPrefix(text, "$"):
-		return leftOut("write a time in place of a variable, with one expires in each if")
-	case strings.HasPrefix(text, "@"):
-		return leftOut("times of day are not supported: write a time from now")
-	default:
-		seconds, err := nginx.Time(strings.TrimLeft(text, "+-"))
-		if err != nil {
+	if strings.Contains(text, "$") {
+		if err := r.checkTemplate(&text); err != nil {
 			return err
 		}
-		if to.Seconds = int64(seconds.Seconds()); strings.HasPrefix(text, "-") {
-			to.Seconds = -to.Seconds
-		}
+		r.scope.own.Expires = &ir.Expires{Modified: modified, Template: text}
+		return nil
 	}
-	r.scope.own.Expires = to
-	return nil
+	to, err := exchange.ParseExpires(text, modified)
+	r.scope.own.Expires = &to
+	return err
 }
 
 // defaultType interprets default_type.
