@@ -41,15 +41,18 @@ const day = 24 * time.Hour
 
 // ParseExpires parses the argument of nginx's directive expires. modified is true if the word "modified" precedes it.
 func ParseExpires(text string, modified bool) (ir.Expires, error) {
-	to := ir.Expires{Modified: modified}
 	switch mode := ir.ExpiresMode(text); {
 	case mode != ir.ExpiresEpoch && mode != ir.ExpiresMax && mode != ir.ExpiresOff:
+		return parseExpiresTime(text, modified)
 	case modified:
-		return to, errors.New("write a time behind modified, such as 1h")
+		return ir.Expires{}, errors.New("write a time behind modified, such as 1h")
 	default:
-		to.Mode = mode
-		return to, nil
+		return ir.Expires{Mode: mode}, nil
 	}
+}
+
+func parseExpiresTime(text string, modified bool) (ir.Expires, error) {
+	to := ir.Expires{Modified: modified}
 	daily, negative := strings.HasPrefix(text, "@"), strings.HasPrefix(text, "-")
 	if daily || negative || strings.HasPrefix(text, "+") {
 		text = text[1:]

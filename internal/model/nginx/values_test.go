@@ -29,7 +29,8 @@ func TestTime(t *testing.T) {
 
 func TestLongTime(t *testing.T) {
 	for text, want := range map[string]time.Duration{
-		"1h 30m": 90 * time.Minute, "2y": 2 * nginx.MaxSeconds * time.Second, "100y": 100 * nginx.MaxSeconds * time.Second,
+		"1h 30m": 90 * time.Minute, "2y": 2 * nginx.MaxSeconds * time.Second,
+		"100y": 100 * nginx.MaxSeconds * time.Second,
 	} {
 		if got, err := nginx.LongTime(text); err != nil || got != want {
 			t.Errorf("%q is %v and %v, want %v", text, got, err, want)
