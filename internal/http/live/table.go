@@ -225,12 +225,18 @@ func (t *Table) makeUnavailable(r *Route, why error) {
 }
 
 func (t *Table) destination(d *document.Destination) destination {
-	to := destination{chain: t.chainOf(d), access: d.Access, users: d.Users}
+	to := destination{access: d.Access, users: d.Users}
 	if d.Backend != "" {
 		to.backend = t.backends.Backend(d.Backend)
 	}
+	var err error
 	if d.TLS != nil {
-		to.secured = t.connections.Secure(d.TLS, t.authorities.Authority(d.TLS.Secret))
+		to.secured, err = t.connections.Secure(d.TLS, t.authorities.Authority(d.TLS.Secret))
+	}
+	if err != nil {
+		to.chain = newUnavailable(err)
+	} else {
+		to.chain = t.chainOf(d)
 	}
 	return to
 }

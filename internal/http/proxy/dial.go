@@ -117,7 +117,12 @@ func handshake(ctx context.Context, socket net.Conn, address string, config *tls
 	secured := tls.Client(&records{Conn: socket}, config)
 	if err := secured.HandshakeContext(ctx); err != nil {
 		_ = socket.Close()
-		return nil, err
+		return nil, handshakeFailed{err}
 	}
 	return secured, nil
 }
+
+// handshakeFailed wraps the error of a TLS handshake, which includes the verification of the endpoint's certificate.
+type handshakeFailed struct{ error }
+
+func (h handshakeFailed) Unwrap() error { return h.error }

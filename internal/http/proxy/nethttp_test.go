@@ -208,7 +208,7 @@ func TestTheWayOfARoute(t *testing.T) {
 	store.Update(&document.Delta{Hosts: map[string]*document.Host{"a": {
 		Routes: []*document.Route{{Destination: document.Destination{TLS: &one}}},
 	}}})
-	ways := []*proxy.Secured{nil, p.Secure(&one, store.Authority(secret)), p.Secure(&two, store.Authority(secret))}
+	ways := []*proxy.Secured{nil, secure(t, p, &one, store), secure(t, p, &two, store)}
 	s := settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: ir.HTTPS}})
 	goes := func(way *proxy.Secured, want string, connections int32) {
 		t.Helper()
@@ -251,7 +251,7 @@ func TestTLSWithoutSecret(t *testing.T) {
 		{ir.BackendTLS{Name: "app.example"}, "200 "},
 		{ir.BackendTLS{Name: "app.example", SendName: true, Verify: true}, "error 502"},
 	} {
-		way := p.Secure(&c.settings, store.Authority(c.settings.Secret))
+		way := secure(t, p, &c.settings, store)
 		s := settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: ir.HTTPS}})
 		f := &front{pool: p, settings: s, backend: of(e), secured: way, errs: make(chan error, 1)}
 		w := httptest.NewRecorder()

@@ -84,7 +84,7 @@ func NewPool(guard *reach.Guard) *Pool {
 func (p *Pool) Configure(perAddress int, idleTimeout time.Duration) {
 	if p.configure(perAddress, idleTimeout) {
 		for _, s := range p.allSecured() {
-			s.client.Reset()
+			s.reset()
 		}
 	}
 }
@@ -123,7 +123,7 @@ func (p *Pool) Close() {
 	p.mu.Unlock()
 	p.defaultClient.Load().closeIdle()
 	for _, s := range p.allSecured() {
-		s.client.Reset()
+		s.reset()
 	}
 	for _, c := range p.unused(time.Now()) {
 		c.close()

@@ -184,7 +184,7 @@ func BenchmarkGeneration(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if g, err := p.tlsClient(ir.HTTPS, nil); g == nil || err != nil {
+			if r := (&request{pool: p, protocol: ir.HTTPS}); r.chooseTLSClient(nil) != nil || r.tlsClient == nil {
 				b.Error("there is none")
 			}
 		}

@@ -42,7 +42,7 @@ func (p *Pool) Forward(x *exchange.Exchange, s *Settings, secured *Secured) erro
 var requests = pools.NewStructs[request]("proxy: request")
 
 func (r *request) forward(secured *Secured) (err error) {
-	if r.tlsClient, err = r.pool.tlsClient(r.protocol, secured); err != nil {
+	if err = r.chooseTLSClient(secured); err != nil {
 		return err
 	}
 	defer func() { r.body.close() }()
@@ -66,9 +66,11 @@ type request struct {
 	pool      *Pool
 	protocol  ir.BackendProtocol
 	tlsClient *tlsClient
-	forwarded forwarded
-	body      *body
-	start     time.Time
+	// nameVaries is true if the server name for the endpoint contains variables.
+	nameVaries bool
+	forwarded  forwarded
+	body       *body
+	start      time.Time
 	// attempts is the number of attempts, including the current one.
 	attempts int
 	// address is the address of the endpoint of the current attempt. sent is true if the endpoint may have received the
@@ -171,7 +173,7 @@ func (r *request) finishAttempt(err error) (again bool, _ error) {
 	kind, failed := r.classify(err)
 	switch kind {
 	case notRetried:
-	case addressForbidden:
+	case addressForbidden, nameRejected:
 		r.End()
 	default:
 		r.Done(true)
@@ -248,6 +250,8 @@ func (r *request) classify(err error) (failure, error) {
 		status, kind = http.StatusGatewayTimeout, failedByTimeout
 	case errors.Is(err, errInvalid) || errors.As(err, &invalid):
 		kind = failedByInvalid
+	case r.nameVaries && errors.As(err, &handshakeFailed{}):
+		kind = nameRejected
 	}
 	return kind, exchange.Fail(status, fmt.Errorf("endpoint %s: %w", r.address, err))
 }

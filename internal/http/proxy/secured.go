@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"crypto/tls"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
 	"github.com/k8singress/k8singress/internal/tls/trust"
 )
 
@@ -19,8 +21,11 @@ type Secured struct {
 	pool *Pool
 	key  tlsKey
 	// users is the reference count: the number of calls of Secure without a matching Release. It is guarded by Pool.mu.
-	users  int
+	users int
+	// client has the connections for the server name. It is nil if the name contains variables; names has the
+	// connections then.
 	client *trust.Client[*tlsClient]
+	names  *serverNames
 }
 
 // tlsKey is the key of a Secured in Pool.secured. authority holds the contents of the Secret that tls refers to. If a
@@ -68,18 +73,65 @@ func (g *tlsClient) closeIdle() {
 
 // Secure returns the Secured for a TLS configuration, and increments its reference count. The caller must call Release
 // when it no longer needs the Secured. authority holds the contents of the Secret that t refers to. It is nil if t
-// refers to no Secret.
-func (p *Pool) Secure(t *ir.BackendTLS, authority *trust.Authority) *Secured {
+// refers to no Secret. Secure returns an error if the server name is not a valid template.
+func (p *Pool) Secure(t *ir.BackendTLS, authority *trust.Authority) (*Secured, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := tlsKey{*t, authority}
 	s := p.secured[key]
 	if s == nil {
-		s = &Secured{pool: p, key: key, client: trust.NewClient(t, authority, p.newTLSClient, p.retire)}
+		var err error
+		if s, err = p.newSecured(key); err != nil {
+			return nil, err
+		}
 		p.secured[key] = s
 	}
 	s.users++
-	return s
+	return s, nil
+}
+
+func (p *Pool) newSecured(key tlsKey) (*Secured, error) {
+	newClient := func(name string) *trust.Client[*tlsClient] {
+		settings := key.tls
+		settings.Name = name
+		return trust.NewClient(&settings, key.authority, p.newTLSClient, p.retire)
+	}
+	s := &Secured{pool: p, key: key}
+	if !key.tls.NameVaries() {
+		s.client = newClient(key.tls.Name)
+		return s, nil
+	}
+	template, err := nginx.ParseTemplate(key.tls.Name, nil)
+	if err != nil {
+		return nil, fmt.Errorf("the server name for the endpoints: %w", err)
+	}
+	s.names = &serverNames{template: template, newClient: newClient}
+	return s, nil
+}
+
+// reset closes the idle connections.
+func (s *Secured) reset() {
+	if s.names != nil {
+		s.names.reset()
+		return
+	}
+	s.client.Reset()
+}
+
+// current returns the tlsClient for a request.
+func (s *Secured) current(x *exchange.Exchange) (*tlsClient, error) {
+	client := s.client
+	if s.names != nil {
+		var err error
+		if client, err = s.names.of(x); err != nil {
+			return nil, err
+		}
+	}
+	g, err := client.Current()
+	if err != nil {
+		return nil, exchange.Fail(http.StatusBadGateway, err)
+	}
+	return g, nil
 }
 
 // Release decrements the reference count. When it reaches zero, the idle connections are closed, and no further
@@ -96,7 +148,7 @@ func (s *Secured) Release() {
 	}
 	s.pool.mu.Unlock()
 	if last {
-		s.client.Reset()
+		s.reset()
 	}
 }
 
@@ -129,18 +181,17 @@ func (p *Pool) retire(g *tlsClient) {
 	}
 }
 
-// tlsClient returns the tlsClient for a protocol. For HTTPS and GRPCS, this is the current tlsClient of s. For other
-// protocols, or if s is nil, it is the pool's default. If tlsClient returns an error, no request may be sent. The error
-// contains the status code for the client.
-func (p *Pool) tlsClient(protocol ir.BackendProtocol, s *Secured) (*tlsClient, error) {
-	if s == nil || !speaksTLS(protocol) {
-		return p.defaultClient.Load(), nil
+// chooseTLSClient sets r.tlsClient. For HTTPS and GRPCS, this is the current tlsClient of s. For other protocols, or if
+// s is nil, it is the pool's default. If chooseTLSClient returns an error, no request may be sent. The error contains
+// the status code for the client.
+func (r *request) chooseTLSClient(s *Secured) (err error) {
+	if s == nil || !speaksTLS(r.protocol) {
+		r.tlsClient = r.pool.defaultClient.Load()
+		return nil
 	}
-	g, err := s.client.Current()
-	if err != nil {
-		return nil, exchange.Fail(http.StatusBadGateway, err)
-	}
-	return g, nil
+	r.nameVaries = s.names != nil
+	r.tlsClient, err = s.current(r.Exchange)
+	return err
 }
 
 // speaksGRPC reports whether a protocol is gRPC, which streams in both directions, so that either side may be silent

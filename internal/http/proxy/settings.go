@@ -121,13 +121,16 @@ const (
 	// addressForbidden means that the controller may not connect to the address of the endpoint. This is no failure of
 	// the endpoint, and another endpoint may be tried.
 	addressForbidden
+	// nameRejected means that the TLS handshake failed for a server name that contains variables. The client may have
+	// chosen the name, so this is no failure of the endpoint. Another endpoint may be tried as after an error.
+	nameRejected
 	// notRetried means that the endpoint did not cause the failure and that the request must not be retried.
 	notRetried
 )
 
 // allows reports whether another endpoint may be tried after a failure f.
 func (r *retry) allows(f failure) bool {
-	return f == failedByError && r.onError || f == failedByTimeout && r.onTimeout || f == failedByInvalid && r.onInvalid
+	return (f == failedByError || f == nameRejected) && r.onError || f == failedByTimeout && r.onTimeout || f == failedByInvalid && r.onInvalid
 }
 
 // allowsStatus reports whether another endpoint may be tried after a response with this status.

@@ -1,5 +1,7 @@
 package ir
 
+import "strings"
+
 // BackendTLS configures TLS connections to the endpoints of a backend. It is comparable.
 type BackendTLS struct {
 	// Secret is the name of a Secret. It contains the certificate authorities that sign the certificates of endpoints.
@@ -13,7 +15,7 @@ type BackendTLS struct {
 	// in ca.crt.
 	Depth int `json:"verify_depth,omitempty"`
 	// Name is the host name for which the certificate of an endpoint must be valid. If SendName is set, Name is also
-	// sent as the server name (SNI).
+	// sent as the server name (SNI). For requests, it may contain nginx variables.
 	Name     string `json:"name,omitempty"`
 	SendName bool   `json:"server_name,omitempty"`
 	// MinVersion and MaxVersion are values of TLSVersions. If they are empty, the minimum is TLS 1.2 and the maximum is
@@ -24,6 +26,9 @@ type BackendTLS struct {
 	// secure cipher suites are used.
 	Ciphers string `json:"ciphers,omitempty"`
 }
+
+// NameVaries reports whether Name contains variables.
+func (t *BackendTLS) NameVaries() bool { return strings.Contains(t.Name, "$") }
 
 // TLSVersions lists Caddy's names of the TLS versions that can be used with endpoints, oldest first.
 var TLSVersions = []string{"tls1.0", "tls1.1", "tls1.2", "tls1.3"}

@@ -160,6 +160,10 @@ func (s *Settings) finishHealthCheck() {
 	check.TLS = s.Forwarding.Protocol == ir.HTTPS || s.Forwarding.Protocol == ir.GRPCS
 	if check.TLS && s.Forwarding.TLS != nil {
 		check.Secured = *s.Forwarding.TLS
+		if check.Secured.NameVaries() {
+			// A check has no request, so there is no name. The connections of requests are still verified.
+			check.Secured.Name, check.Secured.SendName, check.Secured.Verify = "", false, false
+		}
 	}
 	s.LoadBalancing.HealthCheck = &check
 }
