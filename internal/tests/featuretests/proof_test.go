@@ -255,6 +255,8 @@ var proofsOfKeys = map[string]string{
 	"block-user-agents":                     "TestBlock",
 	"block-referers":                        "TestBlock",
 	"http-snippet":                          "TestHTTPSnippet",
+	"stream-snippet":                        "TestSnippetsOfTheConfigMap",
+	"main-snippet":                          "TestSnippetsOfTheConfigMap",
 	"server-snippet":                        "TestSnippetsOfTheConfigMap",
 	"location-snippet":                      "TestSnippetsOfTheConfigMap",
 	"global-auth-snippet":                   "TestGlobalAuthSnippet",

@@ -32,7 +32,8 @@ func TestSnippets(t *testing.T) {
 			[]string{"UnsupportedValue", "UnsupportedValue"}},
 		"detects": {[]string{"enable-modsecurity", "true"}, 200, []string{"InvalidAnnotation"}},
 		"crs":     {[]string{"enable-owasp-core-rules", "true"}, 200, []string{"InvalidAnnotation"}},
-		"stream":  {[]string{"stream-snippet", "server { listen 1; }"}, 200, []string{"InvalidAnnotation"}},
+		"stream":  {[]string{"stream-snippet", "server { listen 1; }"}, 200, []string{"UnsupportedValue"}},
+		"unread":  {[]string{"stream-snippet", "server { listen 1"}, 200, []string{"UnsupportedValue"}},
 		"nothing": {[]string{"configuration-snippet", "false", "server-snippet", "", "enable-modsecurity", "false",
 			"stream-snippet", ""}, 200, nil},
 	}
@@ -93,6 +94,7 @@ func TestSnippetsOfTheConfigMap(t *testing.T) {
 			[]string{"plain", "waf", "nowaf"}},
 		{"main and stream", []string{"main-snippet=env A;", "stream-snippet=server { listen 1; }",
 			"use-geoip2=true"}, nil},
+		{"unreadable main and stream", []string{"main-snippet=env A", "stream-snippet=}"}, nil},
 		{"rules", []string{on}, []string{"waf"}},
 		{"rules for all", []string{on, "enable-modsecurity=true"}, []string{"plain", "waf", "own", "noauth"}},
 		{"core rules for all", []string{on, "enable-owasp-modsecurity-crs=true"},

@@ -2,7 +2,6 @@ package annotations
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/k8singress/k8singress/internal/model/nginx"
 	"github.com/k8singress/k8singress/internal/model/option"
@@ -23,8 +22,8 @@ type snippetSettings struct {
 	Location locationTexts
 	// Server holds the snippets for servers.
 	Server serverTexts
-	// Stream is the text of stream-snippet.
-	Stream string
+	// Main and Stream are the texts of main-snippet and stream-snippet, which are never applied.
+	Main, Stream string
 }
 
 // snippetRow identifies a snippet annotation. It is the index of the annotation in snippetSettings.WithoutEffect, which
@@ -112,40 +111,10 @@ var (
 			"`SecRuleEngine DetectionOnly` are ignored with a warning. With any other rules, all requests get "+
 			"503."+gateDoc,
 		rowModSecurity, snippets.DetectsOnly)
-	streamSnippet = Annotation{
-		Name: "stream-snippet",
-		Doc: "nginx configuration for TCP and UDP ports. It is never applied: the Ingress is served without it, and " +
-			"the warning contains the entries of [the ConfigMaps for ports](tcp-udp.md) that replace it." + gateDoc,
-		Values: configuration, Example: "server { listen 6379; proxy_pass redis.shop.svc:6379; }", Default: "none",
-		Scope: ScopeIngress, Risk: RiskCritical, Lines: true,
-		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Snippets.Stream }, asItIs),
-		Check: checkStreamSnippet,
-	}
 	enableModSecurity = firewall("enable-modsecurity", func(s *Settings) *bool { return &s.Asked.Snippets.Firewall })
 	enableCoreRules   = firewall("enable-owasp-core-rules",
 		func(s *Settings) *bool { return &s.Asked.Snippets.CoreRules })
 )
-
-// checkStreamSnippet returns the warning with the entries of ConfigMaps that replace a stream-snippet.
-func checkStreamSnippet(s *Settings) string {
-	text := s.Asked.Snippets.Stream
-	if requestsNothing(text) {
-		return ""
-	}
-	const without = "the snippet has no effect: "
-	var instead []string
-	tcp, udp := snippets.StreamEntries(text)
-	if tcp != nil {
-		instead = append(instead, "add to the ConfigMap of the option tcp_services "+strings.Join(tcp, ", "))
-	}
-	if udp != nil {
-		instead = append(instead, "add to the ConfigMap of the option udp_services "+strings.Join(udp, ", "))
-	}
-	if instead == nil {
-		return without + "define the ports in the ConfigMaps of the options tcp_services and udp_services"
-	}
-	return without + strings.Join(instead, "; ")
-}
 
 // FirewallRules is the ConfigMap key modsecurity-snippet. Its rules apply to Ingresses for which ModSecurity is
 // enabled.

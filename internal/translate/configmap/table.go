@@ -52,7 +52,7 @@ var Table = slices.Concat(option.Table[Config, string]{
 	ofIngresses(&annotations.RiskLevel), ofIngresses(&annotations.AllowSnippets),
 	ofIngresses(&annotations.WordBlocklist),
 
-	httpSnippet,
+	httpSnippet, ofProcess(&annotations.StreamSnippet), ofProcess(&annotations.MainSnippet),
 	useHTTP2, sslRejectHandshake, sslSessionTickets,
 	hsts, hstsMaxAge, hstsIncludeSubdomains, hstsPreload,
 	useForwardedHeaders, computeFullForwardedFor, forwardedForHeader, enableRealIP, proxyRealIPCIDR,
@@ -80,11 +80,14 @@ var Table = slices.Concat(option.Table[Config, string]{
 })
 
 // httpSnippet sets the variables of all hosts, and requests find them before their host.
-var httpSnippet = func() Key {
-	key := ofIngresses(&annotations.HTTPSnippet)
+var httpSnippet = ofProcess(&annotations.HTTPSnippet)
+
+// ofProcess is like ofIngresses, for a key that has no effect in the ConfigMap of a class.
+func ofProcess(row *annotations.Annotation) Key {
+	key := ofIngresses(row)
 	key.Scope = process
 	return key
-}()
+}
 
 // annotation returns a key that sets the default for the annotation of the same name.
 func annotation(name string) Key {

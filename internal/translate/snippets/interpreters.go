@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/k8singress/k8singress/internal/http/substitute"
 	"github.com/k8singress/k8singress/internal/model/ir"
@@ -84,16 +83,6 @@ var interpreters = map[string]interpreter{
 
 	"access_log": {read: (*reader).accessLog},
 }
-
-// interpreted returns the names of all directives of class Works.
-var interpreted = sync.OnceValue(func() (names []string) {
-	for _, row := range Table() {
-		if row.Class == Works {
-			names = append(names, row.Name)
-		}
-	}
-	return names
-})
 
 // rule interprets allow and deny.
 func (r *reader) rule(d *Directive) error {

@@ -210,7 +210,7 @@ func (r *reader) rowOf(d *Directive) (*Row, error) {
 	row := byName()[d.Name]
 	switch {
 	case row == nil:
-		return nil, fmt.Errorf("there is no directive %s%s", name, suggest.Hint(d.Name, interpreted()))
+		return nil, noDirective(d.Name, r.scope.context)
 	case row.Class == Unreadable:
 		return nil, errors.New(sentence(name, Unreadable, row.Doc))
 	case !row.allowedIn(r.scope.context):
@@ -223,6 +223,18 @@ func (r *reader) rowOf(d *Directive) (*Row, error) {
 		return nil, fmt.Errorf("%s has %d arguments, and nginx expects: %s", name, len(d.Args), row.Args)
 	}
 	return row, nil
+}
+
+// noDirective returns the error for a name that is not the name of a directive. The error suggests a directive that
+// nginx allows in a context. The context "" stands for all contexts.
+func noDirective(name, context string) error {
+	var known []string
+	for _, row := range Table() {
+		if context == "" || row.allowedIn(context) {
+			known = append(known, row.Name)
+		}
+	}
+	return fmt.Errorf("there is no directive %s%s", quote(name), suggest.Hint(name, known))
 }
 
 // interpret calls the interpreter of a directive of class Works.

@@ -107,11 +107,26 @@ func (r *reader) read(directives []Directive, err error) {
 		r.level(directives, r.top)
 		return
 	}
-	place := Place{Shared: r.shared}
+	r.out.Findings = append(r.out.Findings, syntaxError(err, r.shared))
+}
+
+// syntaxError returns the finding for an error of Parse. shared is true for the text of the ConfigMap.
+func syntaxError(err error, shared bool) Finding {
+	place := Place{Shared: shared}
 	if invalid := (*lineError)(nil); errors.As(err, &invalid) {
 		place.Line, err = invalid.line, invalid.reason
 	}
-	r.out.Findings = append(r.out.Findings, Finding{Place: place, Class: Unreadable, Text: err.Error()})
+	return Finding{Place: place, Class: Unreadable, Text: err.Error()}
+}
+
+// Main returns the findings for a text for the configuration of nginx's process, which is never applied. The text is a
+// text of the ConfigMap.
+func Main(text string) []Finding {
+	r := newReader(inMain)
+	r.shared = true
+	directives, err := Parse(text)
+	r.read(directives, err)
+	return r.out.Findings
 }
 
 // finish returns the result after both texts have been read.

@@ -27,8 +27,9 @@ const (
 	Unreadable Class = "unreadable"
 )
 
-// The contexts in which this package interprets directives.
+// The contexts in which this package reads directives.
 const (
+	inMain     = "main"
 	inServer   = "server"
 	inHTTP     = "http"
 	inLocation = "location"

@@ -163,7 +163,7 @@ func namesOfCrossplane(t *testing.T) (names []string) {
 func TestContexts(t *testing.T) {
 	const block = 0x100
 	bits := map[string]uint{
-		"http": 0x2000000, "server": 0x4000000, inLocation: 0x8000000, "if in server": 0x20000000,
+		inMain: 0x40000, "http": 0x2000000, "server": 0x4000000, inLocation: 0x8000000, "if in server": 0x20000000,
 		inIf: 0x40000000, "limit_except": 0x80000000,
 	}
 	compared := 0
