@@ -180,6 +180,7 @@ func (d *Directives) ChangeRequest(x *Exchange) {
 	}
 	// Client caches the client's address, scheme and host, so it must be called before the fields are changed.
 	x.Client()
+	x.keepReceived()
 	e := x.expansion()
 	for i := range d.input {
 		d.input[i].apply(&x.Fields, &e)

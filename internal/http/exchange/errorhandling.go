@@ -37,9 +37,8 @@ type errorState struct {
 
 // servedPage is an error page for which a request got another route.
 type servedPage struct {
-	// client is the request of the client, and err is the error of this request.
-	client *message.Request
-	err    error
+	// err is the error of the failed request.
+	err error
 	// status is the status that the client gets with the page, or zero for the status of the page.
 	status int
 	// fields are the header fields that the failed request has set for its response, such as WWW-Authenticate.
@@ -137,18 +136,15 @@ func (x *Exchange) PassToErrorPage(err error) error {
 	x.ID()
 	x.Client()
 	page := x.errors.find(StatusOf(err))
-	served := &servedPage{client: x.Request, err: err, status: StatusOf(err), fields: x.ErrorFields,
-		final: !x.errors.recursive}
-	if before := x.errors.page; before != nil {
-		served.client = before.client
-	}
+	served := &servedPage{err: err, status: StatusOf(err), fields: x.ErrorFields, final: !x.errors.recursive}
 	if page.Status != 0 || page.AnyStatus {
 		served.status = page.Status
 	}
 	// As in nginx, the variable $status has this value from now on.
 	x.pageStatus = served.status
 	if page.named != "" {
-		x.Request, x.Named = x.requestForNamed(), page.named
+		x.useRequestForNamed()
+		x.Named = page.named
 	} else {
 		target, ok := page.target.ExpandWithin(maxTarget, x.Variable)
 		failed := x.VariablesFailed()
@@ -161,12 +157,13 @@ func (x *Exchange) PassToErrorPage(err error) error {
 			return x.redirectToErrorPage(page, served, target)
 		}
 		// The request of the client stays unchanged, since the server and the logs use it.
-		x.Request = x.requestWithoutBody()
+		before := x.Request
+		x.useRequestWithoutBody()
 		if x.Method != http.MethodHead {
 			x.Method = http.MethodGet
 		}
 		if err := x.SetTarget(target); err != nil {
-			x.Request = served.client
+			x.Request = before
 			return err
 		}
 	}
@@ -174,13 +171,23 @@ func (x *Exchange) PassToErrorPage(err error) error {
 	return ErrReroute
 }
 
-// requestForNamed returns a copy of the request for a named location. It has no body if the body may have been read.
-func (x *Exchange) requestForNamed() *message.Request {
+// useRequestForNamed replaces the request by a copy for a named location. It has no body if the body may have been
+// read.
+func (x *Exchange) useRequestForNamed() {
 	if x.Forwarded || x.Retained {
-		return x.requestWithoutBody()
+		x.useRequestWithoutBody()
+		return
 	}
 	request := *x.Request
-	return &request
+	x.Request = &request
+}
+
+// useRequestWithoutBody replaces the request by the result of requestWithoutBody.
+func (x *Exchange) useRequestWithoutBody() {
+	x.Request = x.requestWithoutBody()
+	if x.received != nil {
+		x.received = withoutBody(x.received)
+	}
 }
 
 // redirectToErrorPage redirects the client to an error page at a URL.
@@ -222,15 +229,16 @@ func (s *errorState) resume(x *Exchange) {
 	}
 }
 
-// EndErrorPage must be called after a request with another route has been served. err is its error, and found is false
-// if there was no route. It makes the request of the client the request of the exchange again. It returns the error of
-// the request. If there is no route for an error page, this is the error for which the page was meant.
-func (x *Exchange) EndErrorPage(found bool, err error) error {
+// EndReroutes must be called after a request with another route has been served. at is the result of Arrival, err is
+// the error of the request, and found is false if there was no route. EndReroutes makes the request of the client the
+// request of the exchange again. It returns the error of the request. If there is no route for an error page, this is
+// the error for which the page was meant.
+func (x *Exchange) EndReroutes(at Arrival, found bool, err error) error {
+	x.Request = at.request
 	if x.errors == nil || x.errors.page == nil {
 		return err
 	}
 	page := x.errors.page
-	x.Request = page.client
 	switch {
 	case !found:
 		return page.err

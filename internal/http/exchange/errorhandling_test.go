@@ -68,7 +68,7 @@ func TestPassToErrorPage(t *testing.T) {
 			if got := outcomeOf(x, w, arrival, err); got != c.want {
 				t.Errorf("it is %q", got)
 			}
-			if failed := x.EndErrorPage(true, nil); failed != nil || x.Request != client {
+			if failed := x.EndReroutes(arrival, true, nil); failed != nil || x.Request != client {
 				t.Errorf("the request at the end is %+v, %v", x.Request, failed)
 			}
 		})
@@ -156,8 +156,8 @@ func TestReplaces(t *testing.T) {
 	}
 }
 
-// TestEndErrorPage checks the error of a request behind an error page, and which errors are logged.
-func TestEndErrorPage(t *testing.T) {
+// TestEndReroutes checks the error of a request behind an error page, and which errors are logged.
+func TestEndReroutes(t *testing.T) {
 	failed, other := exchange.Fail(http.StatusBadGateway, nil), exchange.Fail(http.StatusNotFound, nil)
 	rejected := exchange.Fail(http.StatusForbidden, exchange.ErrRejected)
 	for name, c := range map[string]struct {
@@ -177,12 +177,12 @@ func TestEndErrorPage(t *testing.T) {
 			t.Fatal(err)
 		}
 		x.Reroute(at)
-		if got := x.EndErrorPage(c.found, c.err); !errors.Is(got, c.want) || !errors.Is(x.Hidden, c.hidden) {
+		if got := x.EndReroutes(at, c.found, c.err); !errors.Is(got, c.want) || !errors.Is(x.Hidden, c.hidden) {
 			t.Errorf("%s: %v, hidden %v", name, got, x.Hidden)
 		}
 	}
 	x, _ := exchangetest.New(t, "GET http://shop.example/")
-	if got := x.EndErrorPage(false, other); !errors.Is(got, other) {
+	if got := x.EndReroutes(x.Arrival(), false, other); !errors.Is(got, other) {
 		t.Errorf("without a page: %v", got)
 	}
 }

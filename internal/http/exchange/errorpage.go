@@ -84,10 +84,15 @@ func (x *Exchange) pageRequest(p *Page) *message.Request {
 func (x *Exchange) requestWithoutBody() *message.Request {
 	request := *x.Request
 	request.Body, request.Length, request.Trailers = nil, 0, nil
-	request.Fields = slices.DeleteFunc(slices.Clone(x.Fields), func(f message.Field) bool {
+	request.Fields = withoutBody(x.Fields)
+	return &request
+}
+
+// withoutBody returns a copy of the header fields of a request for requestWithoutBody.
+func withoutBody(fields message.Fields) message.Fields {
+	return slices.DeleteFunc(slices.Clone(fields), func(f message.Field) bool {
 		return f.Kind.Hop() || f.Kind == message.ContentType || f.Kind == message.Other && notOfPage(f.Name)
 	})
-	return &request
 }
 
 // The names of the header fields that describe an error to the backend of the error page, as in ingress-nginx.

@@ -118,6 +118,9 @@ type Exchange struct {
 	endpointFields message.Fields
 	response       *message.Response
 	authResponse   *authResponse
+	// received are the header fields that the client has sent, without fields that an error page must not get. It is
+	// nil if no program has changed the header fields.
+	received message.Fields
 	// client caches the result of Client. It is valid if hasClient is true.
 	client    realip.Client
 	hasClient bool

@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/model/ir"
@@ -15,20 +16,21 @@ var ErrReroute = errors.New("the filter has changed the path, so the request nee
 
 // Arrival holds the values of an exchange that filters replace, as they were before the first route was found.
 type Arrival struct {
+	request *message.Request
 	host    string
 	writer  message.Writer
 	changes Changes
 }
 
 // Arrival returns the values to pass to Reroute later.
-func (x *Exchange) Arrival() Arrival { return Arrival{x.Host, x.Writer, x.ForAllResponses} }
+func (x *Exchange) Arrival() Arrival { return Arrival{x.Request, x.Host, x.Writer, x.ForAllResponses} }
 
 // Reroute prepares the exchange for another route after a filter has returned ErrReroute and Close was called. Like
 // nginx, it drops everything that the previous route has set for the response and for the endpoint. It keeps the values
 // of variables, the changes to the path, the query and the header fields of the request, and for an error page the
-// status and the fields of the failed request. The variables are only for routes of the same namespace; see
+// status and the fields of the failed request. Some of it is only for routes of the same namespace; see
 // ChangeNamespace. at is the result of Arrival. A request for which no route is found is no longer passed on, since a
-// route has already claimed it.
+// route has already claimed it. EndReroutes must be called at the end.
 func (x *Exchange) Reroute(at Arrival) {
 	x.Host = at.host
 	from, handling := "", x.errors
@@ -42,7 +44,33 @@ func (x *Exchange) Reroute(at Arrival) {
 		Span: x.Span, Retained: x.Retained, Reroutes: x.Reroutes + 1, From: from,
 		ServerProgram: x.ServerProgram,
 		client:        x.client, hasClient: x.hasClient, id: x.id, hasID: x.hasID,
-		scripted: x.scripted, defined: x.defined,
+		scripted: x.scripted, defined: x.defined, received: x.received,
 	}
 	handling.resume(x)
+}
+
+// ChangeNamespace is called if the request gets a route of another namespace, which may grant access because of the
+// values of variables, the header fields, or the path that the client has sent. It drops the values that programs have
+// given to variables, their capture groups, and their changes to the header fields of the request. The path and the
+// query to which the request was rewritten count as sent by the client from now on, until EndReroutes is called.
+// keepsServer is true if ServerProgram is a filter of the new route, too. The variables of this program then stay,
+// unless they may depend on the other programs. Otherwise the program of the host for the new route runs as for the
+// request of a client.
+func (x *Exchange) ChangeNamespace(keepsServer bool) {
+	x.dropVariables(keepsServer)
+	// The context is created once for both requests, because the server only ends one.
+	x.Context()
+	request := *x.Request
+	request.Target = x.OutTarget()
+	if x.received != nil {
+		request.Fields = slices.Clone(x.received)
+	}
+	x.Request = &request
+}
+
+// keepReceived keeps the header fields that the client has sent. It must be called before a program changes them.
+func (x *Exchange) keepReceived() {
+	if x.received == nil {
+		x.received = append(message.Fields{}, x.Fields...)
+	}
 }

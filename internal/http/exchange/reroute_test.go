@@ -1,6 +1,7 @@
 package exchange_test
 
 import (
+	"errors"
 	"net/http"
 	"reflect"
 	"slices"
@@ -56,5 +57,63 @@ func TestReroute(t *testing.T) {
 		if has := !fields.Field(i).IsZero(); has != slices.Contains(kept, name) {
 			t.Errorf("%s is kept: %t", name, has)
 		}
+	}
+}
+
+// TestChangeNamespace checks the request that a route of another namespace gets: it is the rewritten request, without
+// the changes of programs to its header fields. The request of the client stays for the logs.
+func TestChangeNamespace(t *testing.T) {
+	const sent = " | Accept: a | Content-Type: text/plain | X-Forwarded-For: 192.0.2.1"
+	input := ir.Directives{InputHeaders: []ir.MoreHeaders{{
+		Set:   []ir.Header{{Name: "X-Forwarded-For", Value: "10.6.6.6"}, {Name: "X-Team", Value: "b"}},
+		Clear: []string{"Acc*"},
+	}}, Errors: page("/page?p=1", 0, false, http.StatusNotFound)}
+	forge := func(t *testing.T, x *exchange.Exchange) {
+		d := directives(t, input)
+		x.UseDirectives(d)
+		d.ChangeRequest(x)
+	}
+	rewrite := func(_ *testing.T, x *exchange.Exchange) {
+		x.SetPath("/b c")
+		x.Query = "z=1"
+	}
+	fail := func(t *testing.T, x *exchange.Exchange) {
+		if err := x.PassToErrorPage(exchange.Fail(http.StatusNotFound, nil)); !errors.Is(err, exchange.ErrReroute) {
+			t.Error(err)
+		}
+	}
+	type action = func(*testing.T, *exchange.Exchange)
+	for name, c := range map[string]struct {
+		actions      []action
+		target, head string
+	}{
+		"nothing":       {nil, "/a?y=1", "/a?y=1" + sent},
+		"a rewrite":     {[]action{rewrite}, "/b%20c?z=1", "/b%20c?z=1" + sent},
+		"header fields": {[]action{forge}, "/a?y=1", "/a?y=1" + sent},
+		"changed twice": {[]action{forge, rewrite, forge}, "/b%20c?z=1", "/b%20c?z=1" + sent},
+		"an error page": {[]action{forge, fail}, "/page?p=1",
+			"/page?p=1 | Accept: a | X-Forwarded-For: 192.0.2.1"},
+		"a rewritten page": {[]action{forge, fail, rewrite}, "/b%20c?z=1",
+			"/b%20c?z=1 | Accept: a | X-Forwarded-For: 192.0.2.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x, _ := exchangetest.New(t, "GET http://shop.example/a?y=1"+sent)
+			at, client := x.Arrival(), x.Request
+			for _, do := range c.actions {
+				do(t, x)
+			}
+			for range 2 {
+				x.Reroute(at)
+				x.ChangeNamespace(false)
+				if head := exchangetest.Head(x); x.Target != c.target || head != "GET http://shop.example"+c.head {
+					t.Errorf("the target is %s, and the request %q", x.Target, head)
+				}
+				// The route of the other namespace leads back.
+				forge(t, x)
+			}
+			if err := x.EndReroutes(at, true, nil); err != nil || x.Request != client || x.Target != "/a?y=1" {
+				t.Errorf("at the end, the target is %s, %v", x.Target, err)
+			}
+		})
 	}
 }

@@ -142,11 +142,8 @@ func (x *Exchange) EndServerProgram() {
 	}
 }
 
-// ChangeNamespace drops the values that programs have given to variables, and their capture groups. It is called if the
-// request gets a route of another namespace, whose programs may grant access because of a variable. keepsServer is true
-// if ServerProgram is a filter of this route, too. What this program has set then stays, unless it may depend on the
-// other programs. Otherwise the program of the host for the new route runs as for the request of a client.
-func (x *Exchange) ChangeNamespace(keepsServer bool) {
+// dropVariables drops variables and capture groups for ChangeNamespace.
+func (x *Exchange) dropVariables(keepsServer bool) {
 	x.defined = nil
 	s := x.scripted
 	switch {

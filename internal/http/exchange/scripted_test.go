@@ -9,8 +9,8 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/exchangetest"
 )
 
-// TestChangeNamespace checks which variables and capture groups a request keeps for a route of another namespace.
-func TestChangeNamespace(t *testing.T) {
+// TestVariablesOfNamespaces checks which variables and capture groups a request keeps for a route of another namespace.
+func TestVariablesOfNamespaces(t *testing.T) {
 	const server, other = "server", "other"
 	matching := func(x *exchange.Exchange, text string) {
 		x.SetGroups(text, []int{0, len(text), 0, len(text)}, []string{"", "group"})

@@ -48,8 +48,8 @@ func passToErrorPage(x *exchange.Exchange, err error) error {
 	return x.PassToErrorPage(err)
 }
 
-// leaveNamespace drops the variables that programs have set if x has got a route of another namespace than its route
-// before. steps are the handlers of the new route.
+// leaveNamespace calls ChangeNamespace if x has got a route of another namespace than its route before. steps are the
+// handlers of the new route.
 func leaveNamespace(x *exchange.Exchange, steps []step) {
 	if ir.ParseRef(x.Route.Origin).Namespace == x.From {
 		return
@@ -69,7 +69,7 @@ func (t *Table) reroute(x *exchange.Exchange, name string, at exchange.Arrival) 
 		outcome, err = t.serveRoute(x, t.takeIndex(x, name), name, location)
 	}
 	found := outcome != NoHost
-	if err = x.EndErrorPage(found, err); err == nil && !found && passesOn {
+	if err = x.EndReroutes(at, found, err); err == nil && !found && passesOn {
 		err = errClaimed
 	}
 	if err != nil {

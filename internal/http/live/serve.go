@@ -122,9 +122,6 @@ func (t *Table) serveRoute(x *exchange.Exchange, index *index, name, location st
 			continue
 		}
 		x.Route, x.Backend = &route.Route, to.backend
-		if x.Reroutes > 0 {
-			leaveNamespace(x, i.steps)
-		}
 		return Served, t.serveOn(x, i, route, to)
 	}
 }
@@ -170,6 +167,9 @@ func refuse(x *exchange.Exchange, why *mtls.Refusal) error {
 
 func (t *Table) serveOn(x *exchange.Exchange, i *instance, route *Route, to *destination) error {
 	defer i.release()
+	if x.Reroutes > 0 {
+		leaveNamespace(x, i.steps)
+	}
 	if isStream(x.Request) || x.Peer != nil && isCall(x.Request) {
 		defer route.streams.register(x.Request,
 			stream{i.parts, x.TLS(), x.Peer != nil && route.servesChallenges(x.Request), time.Now()})()

@@ -1,6 +1,11 @@
 package featuretests
 
-import "testing"
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
 
 // TestSnippetVariablesOfTenants checks that a rewrite or an error page that leads to a path of another namespace does
 // not pass on the variables with which the snippets of this namespace grant access.
@@ -29,6 +34,59 @@ func TestSnippetVariablesOfTenants(t *testing.T) {
 			}
 			if got := in.fetch(in.client, in.origin("h.example")+path, "X-Key: secret"); got.status != 200 {
 				t.Errorf("%s with the key is %d", path, got.status)
+			}
+		}
+	})
+}
+
+// TestSnippetRequestsOfTenants checks that an authentication service and a backend get the same request from a client
+// that sends it to their path, and from a client that the snippet of another namespace leads to this path. Otherwise
+// the snippet could mislead a service that decides by the path or by the address of the client.
+func TestSnippetRequestsOfTenants(t *testing.T) {
+	in, a := externalAuth(t, map[string][]string{"in": {"auth-url", "AUTH/$escaped_request_uri", "auth-method", "GET"}},
+		"annotations-risk-level: Critical", `allow-snippet-annotations: "true"`, `use-forwarded-headers: "true"`,
+		`compute-full-forwarded-for: "true"`)
+	const forge = `more_set_input_headers "X-Forwarded-For: 10.6.6.6" "X-Real-IP: 10.6.6.6" "X-Forwarded-Host: evil"
+		"X-Original-URI: /public" "X-Auth-Request-Redirect: /public" "X-Team: admin" "User-Agent: forged";
+		more_clear_input_headers "X-Sent*"; `
+	location := func(path, snippet string) string {
+		return annotate(rule(path[1:], "in.example", "Prefix", path, "one"), "configuration-snippet", forge+snippet)
+	}
+	ip, port := backend(t, "A")
+	in.write("a.yaml", tenant("a", 1, service("one", port, ip),
+		location("/rewritten", "rewrite ^/rewritten/(.*) /b%20/$1?own=1 last;"),
+		location("/page", "error_page 404 = /b/page?own=1; return 404;"),
+		location("/twice", "rewrite ^/twice/(.*) /again/$1 last;"),
+		location("/again", "rewrite ^/again/(.*) /b/$1 last;"),
+		location("/own", ""),
+	))
+	in.becomes("in.example", "/own", http.StatusOK, "A /own")
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		ask := func(path string) (all [2]string) {
+			a.answers(letIn)
+			got := in.fetch(in.client, in.origin("in.example")+path, "X-Forwarded-For: 192.0.2.1, 192.0.2.2",
+				"X-Request-Id: one", "X-Sent: by the client", "X-Team: guests", "User-Agent: test", "Range: bytes=0-")
+			asked, seen := a.taken()
+			if got.status != http.StatusOK || len(asked) != 1 || len(seen) != 1 {
+				t.Fatalf("%s: %+v, asked %d times, and the backend got %d", path, got, len(asked), len(seen))
+			}
+			for i, r := range []*http.Request{asked[0], seen[0]} {
+				all[i] = fmt.Sprint(r.RequestURI, r.Header)
+			}
+			return all
+		}
+		for path, direct := range map[string]string{
+			"/rewritten/x?y=1": "/b%2520/x?own=1&y=1", "/page": "/b/page?own=1", "/twice/x?y=1": "/b/x?y=1",
+		} {
+			want, got := ask(direct), ask(path)
+			for i := range want {
+				if path == "/page" {
+					// A page is not requested with fields that refer to the original resource.
+					want[i] = strings.Replace(want[i], " Range:[bytes=0-]", "", 1)
+				}
+				if got[i] != want[i] {
+					t.Errorf("%s leads to\n%q, and\n%s to\n%q", path, got[i], direct, want[i])
+				}
 			}
 		}
 	})
