@@ -103,6 +103,8 @@ func (x *Exchange) End() {
 // the request itself caused the error.
 func (x *Exchange) Conclude(err error) {
 	switch {
+	case !x.open:
+		// A request without an attempt, such as a request that gets another route, needs no context.
 	case err == nil:
 		x.Done(false)
 	case x.Context().Err() != nil:

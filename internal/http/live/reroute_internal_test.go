@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/pools"
 	"github.com/k8singress/k8singress/internal/tests/exchangetest"
 )
 
@@ -197,20 +199,50 @@ func TestRerouteAfterResponse(t *testing.T) {
 	}
 }
 
-// BenchmarkReroute serves requests that get one route, and requests that get another route.
+// rerouteBenchmarks are requests that get one route, and requests that get another route.
+var rerouteBenchmarks = map[string]string{"one route": "/b", "two routes": "/a"}
+
+// serveAgain returns a function that serves a request for one of the paths in rerouteBenchmarks. It uses the same memory
+// each time.
+func serveAgain(t testing.TB, path string) func() {
+	table := scriptedTable(t, routesOf("/a", "/b"), map[string]script{"/a": rewriteTo("/b")})
+	x, w := exchangetest.New(t, "GET http://shop.example"+path)
+	x.SetContextFunc(func() context.Context {
+		t.Error("the request gets a context, which needs memory")
+		return t.Context()
+	})
+	first := *x
+	return func() {
+		*x, *w = first, exchangetest.Recorder{}
+		x.SetPath(path)
+		if _, err := table.Serve(x); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestRerouteDoesNotAllocate checks that the search for another route needs no memory.
+func TestRerouteDoesNotAllocate(t *testing.T) {
+	if pools.Checking {
+		t.Skip("with the race detector, a sync.Pool drops some values")
+	}
+	allocations := map[string]float64{}
+	for name, path := range rerouteBenchmarks {
+		allocations[name] = testing.AllocsPerRun(100, serveAgain(t, path))
+	}
+	if allocations["one route"] != allocations["two routes"] {
+		t.Errorf("requests need %v allocations", allocations)
+	}
+}
+
+// BenchmarkReroute measures requests that get one route, and requests that get another route.
 func BenchmarkReroute(b *testing.B) {
-	table := scriptedTable(b, routesOf("/a", "/b"), map[string]script{"/a": rewriteTo("/b")})
-	for path, name := range map[string]string{"/b": "one route", "/a": "two routes"} {
+	for name, path := range rerouteBenchmarks {
 		b.Run(name, func(b *testing.B) {
-			x, w := exchangetest.New(b, "GET http://shop.example"+path)
-			first := *x
+			serve := serveAgain(b, path)
 			b.ReportAllocs()
 			for b.Loop() {
-				*x, *w = first, exchangetest.Recorder{}
-				x.SetPath(path)
-				if _, err := table.Serve(x); err != nil {
-					b.Fatal(err)
-				}
+				serve()
 			}
 		})
 	}
