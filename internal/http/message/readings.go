@@ -261,12 +261,21 @@ func resolve(path string) string {
 // HasDotSegment reports whether a server may interpret a segment of a decoded path as a dot segment. Examples are "..",
 // "..;v=1" and "%2e%2e". It also splits the path at backslashes, because some servers treat them as slashes.
 func HasDotSegment(path string) bool {
-	for _, read := range [...]string{path, decode(path)} {
-		for segment := range strings.SplitSeq(strings.ReplaceAll(read, `\`, "/"), "/") {
-			if name, _, _ := strings.Cut(segment, ";"); isDots(name) {
-				return true
-			}
+	return hasDotSegment(path) || strings.IndexByte(path, '%') >= 0 && hasDotSegment(decode(path))
+}
+
+// hasDotSegment is like HasDotSegment, without decoding the path.
+func hasDotSegment(path string) bool {
+	for i := range len(path) {
+		if path[i] != '.' || i > 0 && !isSeparator(path[i-1]) {
+			continue
+		}
+		behind := strings.TrimPrefix(path[i+1:], ".")
+		if behind == "" || behind[0] == ';' || isSeparator(behind[0]) {
+			return true
 		}
 	}
 	return false
 }
+
+func isSeparator(c byte) bool { return c == '/' || c == '\\' }

@@ -98,8 +98,9 @@ func FuzzReadings(f *testing.F) {
 func TestHasDotSegment(t *testing.T) {
 	for path, want := range map[string]bool{
 		"/": false, "/a": false, "/...": false, "/.a": false, "/a..": false, "/a;..": false, "/a%": false,
-		"/a/b": false,
-		"/.":   true, "/a/..": true, "/a/../b": true, "/a/..;/b": true, "/a/.;x": true, `/a\..\b`: true, `/..\a`: true,
+		"/a/b": false, "": false, "a": false, "/a.": false, "/;.": false, "/..a": false, "/a%2e": false, "/%2ea": false,
+		".": true, "..": true, "/%2e": true, "/a/..": true, `\.`: true, "/a/...../..": true,
+		"/.": true, "/a/../b": true, "/a/..;/b": true, "/a/.;x": true, `/a\..\b`: true, `/..\a`: true,
 		"/a/%2e%2e/b": true,
 		"/a/..%2fb":   true, "/a/..%5cb": true, "/a/..%3b/b": true,
 	} {
