@@ -69,28 +69,36 @@ var errAmbiguousForProgram = exchange.FailUndecided(http.StatusBadRequest,
 
 // check returns an error for a request that must be rejected. g may be nil.
 func (g *pathGuard) check(x *exchange.Exchange) error {
-	switch {
-	case g == nil:
+	if g == nil {
 		return nil
-	case g.always && message.Ambiguous(x.EscapedPath):
-		return errAmbiguousForProgram
 	}
-	target, _, _ := strings.Cut(x.Target, "?")
-	query := x.Target[len(target):]
 	budget := pattern.NewBudget()
-	if !agree(g.ofPath, x.EscapedPath, message.CleanPath(x.Path), "", &budget) ||
-		!agree(g.ofTarget, target, target, query, &budget) {
+	if !g.decidesOnPath(x, &budget) || !g.decidesOnTarget(x, &budget) {
 		return errAmbiguousForProgram
 	}
 	return nil
 }
 
-// agree reports whether each condition has the same result for all readings of a path. escaped is the path as the
-// client has sent it, path is the path with which the program compares, and query is the query that follows it.
-func agree(conditions []pathCondition, escaped, path, query string, budget *pattern.Budget) bool {
-	if len(conditions) == 0 || !message.Ambiguous(escaped) {
+// decidesOnPath reports whether the program decides in the same way for all readings of the path.
+func (g *pathGuard) decidesOnPath(x *exchange.Exchange, budget *pattern.Budget) bool {
+	if !g.always && g.ofPath == nil || !message.Ambiguous(x.EscapedPath) {
 		return true
 	}
+	return !g.always && agree(g.ofPath, x.EscapedPath, message.CleanPath(x.Path), "", budget)
+}
+
+// decidesOnTarget reports whether the program decides in the same way for all readings of the request target.
+func (g *pathGuard) decidesOnTarget(x *exchange.Exchange, budget *pattern.Budget) bool {
+	if g.ofTarget == nil {
+		return true
+	}
+	target, _, _ := strings.Cut(x.Target, "?")
+	return !message.Ambiguous(target) || agree(g.ofTarget, target, target, x.Target[len(target):], budget)
+}
+
+// agree reports whether each condition has the same result for all readings of an ambiguous path. escaped is the path
+// as the client has sent it, path is the path with which the program compares, and query is the query that follows it.
+func agree(conditions []pathCondition, escaped, path, query string, budget *pattern.Budget) bool {
 	readings, ok := message.Readings(escaped)
 	if !ok {
 		return false
