@@ -91,7 +91,22 @@ func quoted(argument string) string {
 }
 
 func (n *nginxText) accessRules(of *ir.AccessRules) {
-	for _, rule := range of.Rules {
+	n.rules(of.Rules)
+	if limit := of.LimitExcept; limit != nil && len(limit.Rules) > 0 {
+		n.limitExcept(limit)
+	}
+}
+
+func (n *nginxText) limitExcept(of *ir.LimitExcept) {
+	fmt.Fprintf(n, "%slimit_except %s {\n", indent(n.depth), strings.Join(of.Methods, " "))
+	n.depth++
+	n.rules(of.Rules)
+	n.depth--
+	n.WriteString(indent(n.depth) + "}\n")
+}
+
+func (n *nginxText) rules(all []ir.AccessRule) {
+	for _, rule := range all {
 		name := "deny"
 		if rule.Allow {
 			name = "allow"
@@ -135,6 +150,9 @@ func (n *nginxText) zoneLimits(of *ir.ZoneLimits) {
 
 func (n *nginxText) program(of *ir.Program) {
 	n.unlogged = of.Unlogged
+	if of.LimitExcept != nil {
+		n.limitExcept(of.LimitExcept)
+	}
 	n.steps(of.Steps)
 	n.directives(&of.Directives)
 	n.lineIf(of.RelativeRedirects, "absolute_redirect", "off")

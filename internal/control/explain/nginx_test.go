@@ -111,6 +111,18 @@ func TestDirectives(t *testing.T) {
 		"access rules": {"access_rules", ir.AccessRules{Rules: []ir.AccessRule{
 			{Allow: true, Network: "10.0.0.0/8"}, {Network: ir.AllClients},
 		}}, "      allow 10.0.0.0/8;\n      deny all;\n"},
+		"rules for other methods": {"access_rules", ir.AccessRules{
+			Rules: []ir.AccessRule{{Network: ir.AllClients}},
+			LimitExcept: &ir.LimitExcept{Methods: []string{"GET", "HEAD"},
+				Rules: []ir.AccessRule{{Allow: true, Network: ir.AllClients}}},
+		}, "      deny all;\n      limit_except GET HEAD {\n        allow all;\n      }\n"},
+		"no rules for other methods": {"access_rules", ir.AccessRules{
+			Rules: []ir.AccessRule{{Network: ir.AllClients}}, LimitExcept: &ir.LimitExcept{Methods: []string{"GET"}, Rules: []ir.AccessRule{}},
+		}, "      deny all;\n"},
+		"limited methods": {"program", ir.Program{
+			Steps: []ir.Step{{Break: true}}, LimitExcept: &ir.LimitExcept{Methods: []string{"POST"},
+				Rules: []ir.AccessRule{{Network: ir.AllClients}}},
+		}, "      limit_except POST {\n        deny all;\n      }\n      break;\n"},
 		"zone limits": {"zone_limits", ir.ZoneLimits{
 			Requests: []ir.RequestLimit{
 				{Zone: ir.RequestZone{Zone: ir.Zone{Name: "a"}}, Burst: 5, Undelayed: 5},

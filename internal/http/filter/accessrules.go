@@ -3,6 +3,7 @@ package filter
 import (
 	"net/http"
 	"net/netip"
+	"slices"
 
 	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/model/ir"
@@ -10,10 +11,20 @@ import (
 
 // accessRules accepts or rejects clients by the first rule that matches their address.
 type accessRules struct {
-	// runs holds the rules in their order. Successive rules with the same verdict are one run, so that long lists of
-	// addresses are searched fast.
-	runs []accessRun
+	runs accessRuns
+	// limit is nil if runs apply to all requests.
+	limit *limitExcept
 }
+
+// limitExcept has the rules for requests with other methods than methods.
+type limitExcept struct {
+	methods []string
+	runs    accessRuns
+}
+
+// accessRuns holds rules in their order. Successive rules with the same verdict are one run, so that long lists of
+// addresses are searched fast.
+type accessRuns []accessRun
 
 // accessRun is a sequence of rules that all allow or all deny clients. If all is true, the run matches every client.
 type accessRun struct {
@@ -22,8 +33,26 @@ type accessRun struct {
 }
 
 func newAccessRules(of ir.AccessRules) (Filter, error) {
-	h := &accessRules{}
-	for rules := of.Rules; len(rules) > 0; {
+	runs, err := newAccessRuns(of.Rules)
+	if err != nil {
+		return nil, err
+	}
+	h := &accessRules{runs: runs}
+	h.limit, err = newLimitExcept(of.LimitExcept)
+	return h, err
+}
+
+// newLimitExcept returns nil if of is nil.
+func newLimitExcept(of *ir.LimitExcept) (*limitExcept, error) {
+	if of == nil {
+		return nil, nil
+	}
+	runs, err := newAccessRuns(of.Rules)
+	return &limitExcept{of.Methods, runs}, err
+}
+
+func newAccessRuns(rules []ir.AccessRule) (all accessRuns, err error) {
+	for len(rules) > 0 {
 		run := accessRun{allow: rules[0].Allow}
 		var list []string
 		for len(rules) > 0 && rules[0].Allow == run.allow {
@@ -34,27 +63,39 @@ func newAccessRules(of ir.AccessRules) (Filter, error) {
 			}
 			rules = rules[1:]
 		}
-		var err error
 		if run.networks, err = newNetworks(list); err != nil {
 			return nil, err
 		}
-		h.runs = append(h.runs, run)
+		all = append(all, run)
 	}
-	return h, nil
+	return all, nil
 }
 
-// Apply rejects clients with status 403 if the first matching rule denies them. A client without an IP address, which
-// is connected over a Unix socket, matches only rules for all clients.
+// Apply rejects clients with status 403 if the first matching rule denies them.
 func (h *accessRules) Apply(x *exchange.Exchange) (bool, error) {
+	if h.limit.appliesTo(x) {
+		return false, h.limit.runs.check(x)
+	}
+	return false, h.runs.check(x)
+}
+
+// appliesTo reports whether the method of a request is not one of the methods. l may be nil.
+func (l *limitExcept) appliesTo(x *exchange.Exchange) bool {
+	return l != nil && !slices.Contains(l.methods, x.Method)
+}
+
+// check returns an error with status 403 if the first matching rule denies the client. A client without an IP address,
+// which is connected over a Unix socket, matches only rules for all clients.
+func (rules accessRuns) check(x *exchange.Exchange) error {
 	ip, err := netip.ParseAddr(x.Client().IP)
-	for i := range h.runs {
-		run := &h.runs[i]
+	for i := range rules {
+		run := &rules[i]
 		if run.all || err == nil && run.networks.has(ip) {
 			if run.allow {
-				return false, nil
+				return nil
 			}
-			return false, exchange.Fail(http.StatusForbidden, errSource)
+			return exchange.Fail(http.StatusForbidden, errSource)
 		}
 	}
-	return false, nil
+	return nil
 }

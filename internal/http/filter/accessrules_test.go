@@ -31,6 +31,31 @@ var accessRulesCases = []filterCase{
 		requests: []requestCase{outside("192.0.2.1"), outside("::1"), admitted(unixSocket)},
 	},
 	{name: "no rules", settings: `{"rules": []}`, requests: []requestCase{admitted("192.0.2.1")}},
+	{
+		name: "other methods",
+		settings: `{"rules": [{"network": "192.0.2.1/32"}], "limit_except": {"methods": ["GET", "HEAD"],
+			"rules": [{"allow": true, "network": "192.0.2.0/31"}, {"network": "all"}]}}`,
+		requests: []requestCase{
+			outside("192.0.2.1"), admitted("192.0.2.9"), withMethod("HEAD", "192.0.2.9", "200"),
+			withMethod("POST", "192.0.2.1", "200"), withMethod("POST", "192.0.2.9", "403"),
+			withMethod("get", "192.0.2.9", "403"), withMethod("PURGE", unixSocket, "403"),
+		},
+	},
+	{
+		name: "no rules for other methods", settings: `{"rules": [{"network": "all"}], "limit_except": {"methods": ["GET"]}}`,
+		requests: []requestCase{outside("192.0.2.1"), withMethod("POST", "192.0.2.1", "200")},
+	},
+	rejected("not a network for other methods", `{"limit_except": {"rules": [{"network": "a"}]}}`,
+		`"a" is not a network`),
 	rejected("not a network", `{"rules": [{"network": "192.0.2.1"}]}`, `"192.0.2.1" is not a network`),
 	rejected("no network", `{"rules": [{"allow": true}]}`, `"" is not a network`),
+}
+
+// withMethod returns a request with a method whose response has this status.
+func withMethod(method, client, status string) requestCase {
+	r := requestCase{client: client, request: method + " http://shop.example/", response: status}
+	if status == "200" {
+		r.next = same
+	}
+	return r
 }

@@ -13,6 +13,8 @@ import (
 
 // program runs nginx configuration that was parsed into steps and directives. See ir.Program.
 type program struct {
+	// limit is checked before the steps. It may be nil.
+	limit *limitExcept
 	steps []step
 	level *level
 	// paths is nil if the path does not decide whether the program responds.
@@ -68,6 +70,9 @@ func compileProgram(of *ir.Program) (*program, error) {
 	p := &program{relative: of.RelativeRedirects, server: of.Server}
 	var err error
 	if p.level, err = newLevel(&of.Directives); err != nil {
+		return nil, err
+	}
+	if p.limit, err = newLimitExcept(of.LimitExcept); err != nil {
 		return nil, err
 	}
 	if p.steps, err = p.compile(of.Steps); err != nil {
@@ -157,7 +162,10 @@ func (p *program) newBranch(of *ir.If) (*branch, error) {
 func (p *program) Apply(x *exchange.Exchange) (bool, error) {
 	r := p.newRun(x)
 	var err error
-	if p.runsSteps(x) {
+	if p.limit.appliesTo(x) {
+		err = p.limit.runs.check(x)
+	}
+	if err == nil && p.runsSteps(x) {
 		if err = p.paths.check(x); err == nil {
 			r.useGroupsOfRoute()
 			_, err = r.run(p.steps)

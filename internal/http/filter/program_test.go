@@ -47,6 +47,21 @@ func saysIf(condition string) string {
 
 var programStepCases = []filterCase{
 	{name: "nothing", settings: `{}`, requests: []requestCase{passes("GET http://shop.example/a?q=1 | A: b")}},
+	{name: "other methods are limited before the steps", settings: `{"limit_except": {"methods": ["GET", "HEAD"],
+		"rules": [{"allow": true, "network": "192.0.2.1/32"}, {"network": "all"}]}, "add_headers":
+		[{"name": "X", "value": "$request_method", "always": true}], "steps": [{"return": {"status": 204}}]}`,
+		requests: []requestCase{
+			gets("GET http://shop.example/", "204 | X: GET"), gets("HEAD http://shop.example/", "204 | X: HEAD"),
+			{client: "192.0.2.1", request: "PUT http://shop.example/", response: "204 | X: PUT"},
+			{client: "192.0.2.2", request: "PUT http://shop.example/", response: "403 | X: PUT"},
+			{client: "192.0.2.2", request: "get http://shop.example/", response: "403 | X: get"},
+		}},
+	{name: "only a limit", settings: `{"limit_except": {"methods": ["GET"], "rules": [{"network": "all"}]}}`,
+		requests: []requestCase{
+			passes("GET http://shop.example/ | X-HTTP-Method-Override: POST"),
+			gets("POST http://shop.example/ | X-HTTP-Method-Override: GET", "403"),
+		}},
+	rejected("a limit without a network", `{"limit_except": {"rules": [{}]}}`, `"" is not a network`),
 	{name: "set", settings: saying(`{"set": {"name": "a", "value": "$arg_a-"}},
 		{"set": {"name": "a", "value": "$a${a}x"}}`, "<$a>$b"), requests: []requestCase{
 		says("/?a=1", "<1-1-x>"), says("/", "<--x>"), says("/?a=$host", "<$host-$host-x>"),

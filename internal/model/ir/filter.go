@@ -196,6 +196,16 @@ type SourceRanges struct {
 // accepted.
 type AccessRules struct {
 	Rules []AccessRule `json:"rules"`
+	// LimitExcept has the rules that apply to requests with other methods in place of Rules. Nil means that Rules apply
+	// to all requests.
+	LimitExcept *LimitExcept `json:"limit_except,omitempty"`
+}
+
+// LimitExcept has rules for requests with other methods than Methods, as nginx's limit_except does. Methods are compared
+// with regard to case.
+type LimitExcept struct {
+	Methods []string     `json:"methods"`
+	Rules   []AccessRule `json:"rules"`
 }
 
 // AccessRule allows or denies the clients of one network. Network is a CIDR, or AllClients.
@@ -276,11 +286,34 @@ func (m Maintenance) Guards() Guard {
 
 // Guards implements Filter. It depends on the rules: a first rule that denies all clients rejects all requests.
 func (a AccessRules) Guards() Guard {
+	of := guardOf(a.Rules)
+	if a.LimitExcept == nil {
+		return of
+	}
+	other := guardOf(a.LimitExcept.Rules)
+	switch {
+	case of == other:
+		return of
+	case of == SomeClients || other == SomeClients:
+		return SomeClients
+	}
+	return SomeRequests
+}
+
+// guards returns which requests the rules reject. l may be nil.
+func (l *LimitExcept) guards() Guard {
+	if l == nil {
+		return NoRequests
+	}
+	return AccessRules{LimitExcept: l}.Guards()
+}
+
+func guardOf(rules []AccessRule) Guard {
 	denies := func(r AccessRule) bool { return !r.Allow }
-	switch i := slices.IndexFunc(a.Rules, denies); {
+	switch i := slices.IndexFunc(rules, denies); {
 	case i < 0:
 		return NoRequests
-	case i == 0 && a.Rules[0].Network == AllClients:
+	case i == 0 && rules[0].Network == AllClients:
 		return AllRequests
 	}
 	return SomeClients

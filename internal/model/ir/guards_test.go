@@ -13,6 +13,10 @@ func TestGuards(t *testing.T) {
 	some := []string{"192.0.2.0/24"}
 	allow, denyAll := ir.AccessRule{Allow: true, Network: some[0]}, ir.AccessRule{Network: ir.AllClients}
 	rules := func(all ...ir.AccessRule) ir.Filter { return ir.AccessRules{Rules: all} }
+	type list []ir.AccessRule
+	limited := func(own, other list) ir.Filter {
+		return ir.AccessRules{Rules: own, LimitExcept: &ir.LimitExcept{Rules: other}}
+	}
 	for _, c := range []struct {
 		filter ir.Filter
 		want   ir.Guard
@@ -26,6 +30,10 @@ func TestGuards(t *testing.T) {
 		{ir.RewriteRedirect{}, ir.SomeRequests}, {ir.SourceRanges{}, ir.SomeClients}, {ir.URLRewrite{}, ir.NoRequests},
 		{ir.AccessRules{}, ir.NoRequests}, {rules(allow), ir.NoRequests}, {rules(allow, denyAll), ir.SomeClients},
 		{rules(denyAll, allow), ir.AllRequests}, {ir.Substitution{}, ir.NoRequests},
+		{limited(nil, nil), ir.NoRequests}, {limited(nil, list{denyAll}), ir.SomeRequests},
+		{limited(list{denyAll}, list{allow}), ir.SomeRequests}, {limited(list{denyAll}, list{denyAll}), ir.AllRequests},
+		{limited(list{denyAll}, list{allow, denyAll}), ir.SomeClients},
+		{limited(list{allow, denyAll}, nil), ir.SomeClients}, {limited(nil, list{allow, denyAll}), ir.SomeClients},
 		{ir.Internal{}, ir.AllRequests}, {ir.TryFiles{Target: "/a"}, ir.SomeRequests},
 		{ir.TryFiles{Status: 404}, ir.AllRequests}, {ir.TryFiles{Status: 204}, ir.SomeRequests},
 	} {
@@ -65,6 +73,27 @@ func TestGuardsOfPrograms(t *testing.T) {
 		"by the address, indirectly": {[]ir.Step{when("remote_addr", set), when("a", forbid)}, ir.SomeClients},
 	} {
 		if got := (ir.Program{Steps: c.steps}).Guards(); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// TestGuardsOfLimitedPrograms checks that a program is as strict as the stricter one of its steps and its limit.
+func TestGuardsOfLimitedPrograms(t *testing.T) {
+	some, all := ir.AccessRule{Network: "192.0.2.0/24"}, ir.AccessRule{Network: ir.AllClients}
+	forbid := []ir.Step{{Return: &ir.Return{Status: 403}}}
+	for name, c := range map[string]struct {
+		rule  ir.AccessRule
+		steps []ir.Step
+		want  ir.Guard
+	}{
+		"other methods":               {all, nil, ir.SomeRequests},
+		"some clients":                {some, nil, ir.SomeClients},
+		"other methods and all":       {all, forbid, ir.AllRequests},
+		"some clients and a redirect": {some, []ir.Step{{Return: &ir.Return{Status: 301}}}, ir.SomeClients},
+	} {
+		p := ir.Program{Steps: c.steps, LimitExcept: &ir.LimitExcept{Rules: []ir.AccessRule{c.rule}}}
+		if got := p.Guards(); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}

@@ -10,6 +10,9 @@ import (
 // or ${name}: nginx variables, the capture groups $1 to $9 of the last regular expression that matched, and variables
 // that the program sets. The value of a variable is data: variables in it are not expanded.
 type Program struct {
+	// LimitExcept has rules that are checked before Steps, because nginx runs no steps for requests with other methods.
+	// Nil means that there are none.
+	LimitExcept *LimitExcept `json:"limit_except,omitempty"`
 	// Steps are the directives that nginx runs in the order of the configuration.
 	Steps []Step `json:"steps,omitempty"`
 	// Directives apply to requests, unless the last If of Steps that was true has Directives.
@@ -229,7 +232,9 @@ type Replacement struct {
 
 // Guards implements Filter. A program restricts access if it may respond in place of the endpoint. Whether it then
 // decides by the client's address is not followed through its variables: a condition on the address is enough.
-func (p Program) Guards() Guard {
+func (p Program) Guards() Guard { return max(p.LimitExcept.guards(), p.guardOfSteps()) }
+
+func (p *Program) guardOfSteps() Guard {
 	first := slices.IndexFunc(p.Steps, func(s Step) bool { return s.Set == nil })
 	switch {
 	case !responds(p.Steps):

@@ -155,11 +155,8 @@ func (s *Settings) anyAccess(others []ir.Filter) []ir.Filter {
 	if sources.Allow = s.allowedSources(); sources.Allow != nil {
 		others = append([]ir.Filter{sources}, others...)
 	}
-	rules := s.snippetRules()
-	if slices.ContainsFunc(rules, func(r ir.AccessRule) bool { return r.Allow }) {
-		// An address that no rule mentions is not allowed by its address.
-		rules = append(rules, ir.AccessRule{Network: ir.AllClients})
-		others = append([]ir.Filter{ir.AccessRules{Rules: rules}}, others...)
+	if rules := s.admittingRules(); rules != nil {
+		others = append([]ir.Filter{*rules}, others...)
 	}
 	if len(others) == 1 {
 		return others

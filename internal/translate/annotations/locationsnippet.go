@@ -213,17 +213,46 @@ func (s *Settings) passedOn(string) []ir.Filter {
 }
 
 // snippetRules returns the rules of allow and deny in snippets for locations, or nil if there are none. The lists of
-// the annotations come first in nginx, and a list of allowed addresses decides about every address.
-func (s *Settings) snippetRules() []ir.AccessRule {
+// the annotations come first in nginx, and a list of allowed addresses decides about every address. The program checks
+// the block of limit_except, so the rules contain it only if withBlock is true.
+func (s *Settings) snippetRules(withBlock bool) *ir.AccessRules {
 	read := s.Asked.Snippets.Location.Read
 	if read == nil || read.Access == nil || s.allowedSources() != nil {
 		return nil
 	}
-	rules := make([]ir.AccessRule, 0, len(s.SourceRanges.Deny)+len(read.Access.Rules))
-	for _, network := range s.SourceRanges.Deny {
-		rules = append(rules, ir.AccessRule{Network: network})
+	denied := make([]ir.AccessRule, len(s.SourceRanges.Deny))
+	for i, network := range s.SourceRanges.Deny {
+		denied[i].Network = network
 	}
-	return append(rules, read.Access.Rules...)
+	rules := &ir.AccessRules{Rules: slices.Concat(denied, read.Access.Rules)}
+	if limit := read.Access.LimitExcept; limit != nil {
+		var block []ir.AccessRule
+		if withBlock {
+			block = read.Program.LimitExcept.Rules
+		}
+		rules.LimitExcept = &ir.LimitExcept{Methods: limit.Methods, Rules: slices.Concat(denied, block, limit.Rules)}
+	}
+	return rules
+}
+
+// admittingRules returns the rules in snippets for locations for a filter that admits clients without a password. They
+// deny clients that no rule mentions. admittingRules returns nil if no rule allows clients.
+func (s *Settings) admittingRules() *ir.AccessRules {
+	rules := s.snippetRules(true)
+	if rules == nil {
+		return nil
+	}
+	allows := func(r ir.AccessRule) bool { return r.Allow }
+	admits, rest := slices.ContainsFunc(rules.Rules, allows), ir.AccessRule{Network: ir.AllClients}
+	rules.Rules = append(rules.Rules, rest)
+	if limit := rules.LimitExcept; limit != nil {
+		admits = admits || slices.ContainsFunc(limit.Rules, allows)
+		limit.Rules = append(limit.Rules, rest)
+	}
+	if !admits {
+		return nil
+	}
+	return rules
 }
 
 // SnippetSize returns the total size of the regular expressions in snippets, see package pattern.

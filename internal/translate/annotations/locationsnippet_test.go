@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/translate/annotations"
@@ -102,5 +103,79 @@ func TestLimitsOfSnippets(t *testing.T) {
 	if limit, ok := filters[0].(ir.RateLimit); len(filters) != 1 || !ok || limit.Status != 429 ||
 		limit.ConnectionsStatus != 503 {
 		t.Errorf("the filters are %+v", filters)
+	}
+}
+
+// TestLimitExcept checks which rules apply to requests with limited methods: the lists of annotations, and the block of
+// limit_except in place of the other rules of the snippet.
+func TestLimitExcept(t *testing.T) {
+	allow := func(network string) ir.AccessRule { return ir.AccessRule{Allow: true, Network: network} }
+	deny := func(network string) ir.AccessRule { return ir.AccessRule{Network: network} }
+	type list = []ir.AccessRule
+	limited := func(rules ...ir.AccessRule) *ir.LimitExcept {
+		return &ir.LimitExcept{Methods: []string{"PUT"}, Rules: rules}
+	}
+	const snippet, orPassword = "configuration-snippet", "satisfy any; "
+	const denied, rules = "192.0.2.0/24", "allow 10.0.0.0/8; deny all; "
+	const block, refusal = "limit_except PUT { allow 172.16.0.0/12; deny all; }", "limit_except PUT { deny all; }"
+	locked, own := limited(deny("all")), list{allow("10.0.0.0/8"), deny("all")}
+	other := limited(allow("172.16.0.0/12"), deny("all"))
+	unavailable := ir.Unavailable
+	for name, c := range map[string]struct {
+		all  map[string]string
+		want []ir.Filter
+	}{
+		"alone": {map[string]string{snippet: refusal}, []ir.Filter{ir.Program{LimitExcept: locked}}},
+		"with rules": {map[string]string{snippet: rules + block},
+			[]ir.Filter{ir.Program{LimitExcept: other}, ir.AccessRules{Rules: own, LimitExcept: limited()}}},
+		"with a denylist": {map[string]string{snippet: block, "denylist-source-range": denied}, []ir.Filter{
+			ir.Program{LimitExcept: other},
+			ir.AccessRules{Rules: list{deny(denied)}, LimitExcept: limited(deny(denied))},
+		}},
+		"with an allowlist": {map[string]string{snippet: rules + block, "allowlist-source-range": denied}, []ir.Filter{
+			ir.Program{LimitExcept: other}, ir.SourceRanges{Allow: []string{denied}},
+		}},
+		"or a password": {
+			map[string]string{snippet: orPassword + rules + block, "denylist-source-range": denied, "auth-type": "basic"},
+			[]ir.Filter{ir.Program{LimitExcept: other}, ir.AnyOf{Filters: []ir.Filter{ir.AccessRules{
+				Rules:       list{deny(denied), own[0], own[1], deny("all")},
+				LimitExcept: limited(deny(denied), allow("172.16.0.0/12"), deny("all"), deny("all")),
+			}, unavailable}}},
+		},
+		"only for other methods or a password": {
+			map[string]string{snippet: orPassword + block, "auth-type": "basic"},
+			[]ir.Filter{ir.Program{LimitExcept: other}, ir.AnyOf{Filters: []ir.Filter{ir.AccessRules{
+				Rules: list{deny("all")}, LimitExcept: limited(allow("172.16.0.0/12"), deny("all"), deny("all")),
+			}, unavailable}}},
+		},
+		"only denied or a password": {map[string]string{snippet: orPassword + refusal, "auth-type": "basic"},
+			[]ir.Filter{ir.Program{LimitExcept: locked}, unavailable}},
+	} {
+		prefixed := map[string]string{}
+		for key, value := range c.all {
+			prefixed[annotations.Prefix+key] = value
+		}
+		settings, _ := annotations.Parse(all, prefixed)
+		got := slices.DeleteFunc(settings.Filters("/a"), func(f ir.Filter) bool {
+			_, withoutPassword := f.(ir.RequestHeaders)
+			return withoutPassword
+		})
+		if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: filters (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestPassthroughGuardOfLimitExcept checks that limit_except prevents TLS passthrough only if it decides by addresses.
+func TestPassthroughGuardOfLimitExcept(t *testing.T) {
+	for snippet, want := range map[string]ir.Guard{
+		"limit_except GET { deny all; }":                   ir.NoRequests,
+		"limit_except GET { allow 10.0.0.0/8; deny all; }": ir.SomeClients,
+		"deny all; limit_except GET { allow all; }":        ir.NoRequests,
+	} {
+		settings := parse(t, all, map[string]string{annotations.Prefix + "configuration-snippet": snippet})
+		if _, got, _ := settings.PassthroughGuard(); got != want {
+			t.Errorf("%s: the guard is %d, want %d", snippet, got, want)
+		}
 	}
 }

@@ -65,8 +65,8 @@ func (s *Settings) finishSourceRanges() {
 }
 
 func (s *Settings) sourceRanges(string) []ir.Filter {
-	if rules := s.snippetRules(); rules != nil {
-		return []ir.Filter{ir.AccessRules{Rules: rules}}
+	if rules := s.snippetRules(false); rules != nil && rules.Rules != nil {
+		return []ir.Filter{*rules}
 	}
 	if s.SourceRanges.Allow == nil && s.SourceRanges.Deny == nil {
 		return nil

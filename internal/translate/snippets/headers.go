@@ -182,8 +182,11 @@ func (r *reader) accessLog(d *Directive) error {
 		return errors.New("nginx allows no argument after off: is a semicolon missing?")
 	}
 	r.scope.logged = &logged
-	if logged {
+	switch {
+	case logged:
 		return noEffect("the ConfigMap configures the access log, see the key access-log-path")
+	case r.scope.context == inLimitExcept:
+		return leftOut("the log contains requests with all methods: write it outside of limit_except")
 	}
 	return nil
 }

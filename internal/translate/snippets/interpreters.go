@@ -7,7 +7,6 @@ import (
 
 	"github.com/k8singress/k8singress/internal/http/substitute"
 	"github.com/k8singress/k8singress/internal/model/ir"
-	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
 // interpreter reads one directive of class Works.
@@ -17,8 +16,8 @@ type interpreter struct {
 	once bool
 }
 
-// interpreters maps directives of class Works to their interpreters, except if and location, whose blocks contain other
-// directives.
+// interpreters maps directives of class Works to their interpreters, except if, location and limit_except, whose blocks
+// contain other directives.
 // The table of conversions has the directives that have the effect of an annotation.
 var interpreters = map[string]interpreter{
 	"set":     {read: (*reader).set},
@@ -82,26 +81,6 @@ var interpreters = map[string]interpreter{
 	"proxy_pass": {read: (*reader).proxyPass, once: true},
 
 	"access_log": {read: (*reader).accessLog},
-}
-
-// rule interprets allow and deny.
-func (r *reader) rule(d *Directive) error {
-	network := d.Args[0]
-	switch {
-	case network == "unix:":
-		return noEffect("the addresses of clients are IP addresses")
-	case network != ir.AllClients:
-		all, err := nginx.AllNetworks(network)
-		if err != nil || len(all) != 1 {
-			return fmt.Errorf("%s is neither a network, such as 10.0.0.0/8, nor all", nginx.Quote(network))
-		}
-		network = all[0]
-	}
-	if r.out.Access == nil {
-		r.out.Access = &ir.AccessRules{}
-	}
-	r.out.Access.Rules = append(r.out.Access.Rules, ir.AccessRule{Allow: d.Name == "allow", Network: network})
-	return nil
 }
 
 // authVariable interprets auth_request_set.

@@ -24,14 +24,23 @@ func meaning(t *testing.T, r *snippets.Result) string {
 		}
 	}
 	if r.Access != nil {
-		for _, rule := range r.Access.Rules {
-			parts = append(parts, map[bool]string{true: "allow ", false: "deny "}[rule.Allow]+rule.Network)
+		parts = append(parts, words(r.Access.Rules)...)
+		if limit := r.Access.LimitExcept; limit != nil && len(limit.Rules) > 0 {
+			parts = append(parts, "besides limit_except: "+strings.Join(words(limit.Rules), ", "))
 		}
 	}
 	for i := range r.Values {
 		parts = append(parts, r.Values[i].Annotation+": "+r.Values[i].Text)
 	}
 	return strings.Join(parts, "\n")
+}
+
+// words returns rules as nginx writes them.
+func words(rules []ir.AccessRule) (all []string) {
+	for _, rule := range rules {
+		all = append(all, map[bool]string{true: "allow ", false: "deny "}[rule.Allow]+rule.Network)
+	}
+	return all
 }
 
 // lines returns the classes of the directives that are not of class Works, with their lines.
@@ -159,6 +168,13 @@ func TestOtherEffects(t *testing.T) {
 		"allow 10.0.0.0/8; allow 2001:db8::1; deny all;": "allow 10.0.0.0/8\nallow 2001:db8::1/128\ndeny all",
 		"deny 192.0.2.7; allow all;":                     "deny 192.0.2.7/32\nallow all",
 		"deny 192.0.2.77/24;":                            "deny 192.0.2.0/24",
+		"limit_except get { deny all; }":                 limited(`"GET","HEAD"`, `{"network":"all"}`),
+		"limit_except HEAD PUT Put { allow 10.0.0.0/8; deny all; }": limited(`"HEAD","PUT"`,
+			`{"allow":true,"network":"10.0.0.0/8"},{"network":"all"}`),
+		"deny 10.0.0.1; limit_except POST { allow all; } allow all;": limited(`"POST"`,
+			`{"allow":true,"network":"all"}`) + "\ndeny 10.0.0.1/32\nallow all",
+		"limit_except GET { } deny all;":                 "deny all",
+		"limit_except GET { deny all; auth_basic off; }": limited(`"GET","HEAD"`, `{"network":"all"}`),
 		"sub_filter '</head>' '<b>$host</b>';": `{"pairs":[{"from":"\u003c/head\u003e",` +
 			`"to":"\u003cb\u003e$host\u003c/b\u003e"}]}`,
 		"sub_filter a b; sub_filter c ''; sub_filter_once off; sub_filter_types text/css *; " +
@@ -221,7 +237,9 @@ func TestFindings(t *testing.T) {
 		"proxy_set_header connection '';":         "no effect: Connection",
 		"allow unix:;":                            "no effect: IP addresses",
 		"limit_req_log_level error;":              "no effect: logged",
+		"limit_except GET { allow unix:; }":       "no effect: neither allow nor deny",
 		// These directives are left out.
+		"limit_except GET { access_log off; }":     "left out: outside of limit_except",
 		"proxy_cache one;":                         "left out: k8singress.io/chains",
 		"root /var/www;":                           "left out: Service",
 		"auth_basic off;":                          "left out: auth-type",
@@ -243,17 +261,18 @@ func TestFindings(t *testing.T) {
 		"gzip_types text/css\ndeny all;":           "left out: \"deny\" is an argument",
 		"proxy_cookie_flags one secure safe;":      "left out: \"safe\" is not one of nosecure, secure",
 		// These directives may keep clients out.
-		"location /admin { deny all; }":          "guard: changes who responds",
-		"limit_except GET { deny all; }":         "guard: may reject clients",
-		"auth_basic \"Staff\";":                  "guard: auth-secret",
-		"auth_request /auth;":                    "guard: auth-url",
-		"proxy_pass http://other;":               "guard: who responds",
-		"internal;":                              "guard: may reject",
-		"secure_link $a;":                        "guard: may reject",
-		"modsecurity on;":                        "guard: may reject",
-		"set_real_ip_from 10.0.0.0/8;":           "guard: addresses of clients",
-		"proxy_ssl_trusted_certificate /ca.crt;": "guard: proxy-ssl-",
-		"proxy_pass_request_headers off;":        "guard: what endpoints receive",
+		"location /admin { deny all; }":             "guard: changes who responds",
+		"limit_except GET { auth_basic a; }":        "guard: auth-secret",
+		"limit_except GET { proxy_pass http://a; }": "guard: changes who responds",
+		"auth_basic \"Staff\";":                     "guard: auth-secret",
+		"auth_request /auth;":                       "guard: auth-url",
+		"proxy_pass http://other;":                  "guard: who responds",
+		"internal;":                                 "guard: may reject",
+		"secure_link $a;":                           "guard: may reject",
+		"modsecurity on;":                           "guard: may reject",
+		"set_real_ip_from 10.0.0.0/8;":              "guard: addresses of clients",
+		"proxy_ssl_trusted_certificate /ca.crt;":    "guard: proxy-ssl-",
+		"proxy_pass_request_headers off;":           "guard: what endpoints receive",
 		// nginx or this package refuses these texts.
 		"deny all":                                             `unreadable: add ";"`,
 		"add_header A \"b;":                                    `unreadable: add "`,
@@ -326,6 +345,17 @@ func TestFindings(t *testing.T) {
 		"proxy_buffering maybe;":                               "unreadable: on or off",
 		"satisfy some;":                                        "unreadable: all, any",
 		"deny 10.0.0.0/40;":                                    "unreadable: network",
+		"limit_except GET { deny some; }":                      "unreadable: network",
+		"limit_except TRACE { deny all; }":                     "unreadable: \"TRACE\" is not one of the methods GET",
+		"limit_except GET,POST { deny all; }":                  "unreadable: methods",
+		"limit_except $a { deny all; } set $a 1;":              "unreadable: methods",
+		"limit_except { deny all; }":                           "unreadable: nginx expects: 1 or more",
+		"limit_except GET;":                                    "unreadable: block in braces",
+		"limit_except GET { } limit_except PUT { deny all; }":  "unreadable: line 2 already contains it",
+		"limit_except GET { return 403; }":                     "unreadable: does not allow",
+		"limit_except GET { satisfy any; }":                    "unreadable: does not allow",
+		"limit_except GET { limit_except GET { } }":            "unreadable: does not allow",
+		"if ($host) { limit_except GET { deny all; } }":        "unreadable: does not allow",
 		"allow localhost;":                                     "unreadable: network",
 		"deny 192.0.2.1,192.0.2.2;":                            "unreadable: network",
 		"sub_filter '' a;":                                     "unreadable: empty",
@@ -406,6 +436,32 @@ func TestTwoTexts(t *testing.T) {
 	bad := snippets.Location("expires 1h;", "location / { deny all; }")
 	if bad.Closed(false) != nil || bad.Closed(true) == nil {
 		t.Errorf("the wrong text is closed: %v", bad.Findings)
+	}
+}
+
+// limited returns the short form of a program with limit_except.
+func limited(methods, rules string) string {
+	return `{"limit_except":{"methods":[` + methods + `],"rules":[` + rules + `]}}`
+}
+
+// TestLimitInTwoTexts checks that the block of limit_except replaces only the rules of its own text, and that it must
+// not be in both texts.
+func TestLimitInTwoTexts(t *testing.T) {
+	const limit, rules = "limit_except POST { allow all; } ", "allow 10.0.0.1; deny all;"
+	want := limited(`"POST"`, `{"allow":true,"network":"all"}`) + "\ndeny 10.0.0.2/32\nallow 10.0.0.1/32\ndeny all\n" +
+		"besides limit_except: "
+	const own = "deny 10.0.0.2;"
+	if got := meaning(t, snippets.Location(limit+own, rules)); got != want+"allow 10.0.0.1/32, deny all" {
+		t.Errorf("the meaning is %s\nwant %s", got, want)
+	}
+	if got := meaning(t, snippets.Location(own, rules+limit)); got != want+"deny 10.0.0.2/32" {
+		t.Errorf("the meaning is %s\nwant %s", got, want)
+	}
+	for _, shared := range []string{limit, "limit_except POST { deny all; }", "limit_except GET { }"} {
+		r := snippets.Location("limit_except POST { }", shared)
+		if f := r.Closed(true); f == nil || !strings.Contains(f.Text, "remove one of them") {
+			t.Errorf("%s: the finding is %v", shared, f)
+		}
 	}
 }
 

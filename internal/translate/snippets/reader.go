@@ -27,6 +27,10 @@ type reader struct {
 	top, scope *scope
 	// conditions are the blocks of all conditions. Their directives are complete when both texts have been read.
 	conditions []condition
+	// rulesOf maps Place.Shared to the rules of allow and deny in one of two texts for locations. methodLimit is the
+	// limit_except of the level, or nil.
+	rulesOf     map[bool][]ir.AccessRule
+	methodLimit *methodLimit
 	// substitution becomes Result.Substitution if it has pairs.
 	substitution ir.Substitution
 	// auth is true for the text of the requests to an authentication service.
@@ -110,7 +114,7 @@ func (r *reader) level(directives []Directive, of *scope) {
 			r.errors++
 		case class == Guard && r.location != nil:
 			r.location.Closed = true
-			r.guarded = r.guarded || !slices.Contains(notInherited, d.Name)
+			r.guarded = r.guarded || r.scope.context != inLimitExcept && !slices.Contains(notInherited, d.Name)
 			r.out.Findings[at].Text += fmt.Sprintf("; meanwhile, requests for the location in line %d get 503",
 				r.location.Line)
 		}
@@ -118,8 +122,9 @@ func (r *reader) level(directives []Directive, of *scope) {
 	r.scope = outer
 }
 
-// notInherited are the guards that do not apply to locations in the location that contains them.
-var notInherited = []string{"location", "proxy_pass"}
+// notInherited are the guards that do not apply to locations in the location that contains them. Locations also inherit
+// nothing of a block of limit_except.
+var notInherited = []string{"limit_except", "location", "proxy_pass"}
 
 // findSwallowed adds a finding for each argument that looks like the next directive, because a semicolon is missing in
 // front of it. nginx does not notice that in a directive with any number of arguments.
@@ -244,6 +249,8 @@ func (r *reader) interpret(d *Directive) error {
 		return r.ifBlock(d)
 	case "location":
 		return r.readLocation(d)
+	case "limit_except":
+		return r.limitExcept(d)
 	}
 	if c, ok := conversions[d.Name]; ok {
 		return r.convert(d, &c)

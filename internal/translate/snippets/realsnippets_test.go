@@ -30,7 +30,6 @@ const (
 // mayBeUnsupported maps published directives that need not be interpreted to the reasons. It is not an error if one of
 // them is.
 var mayBeUnsupported = map[string]string{
-	"limit_except":                  "it has guards in its block, and closes the Ingress",
 	"auth_basic":                    "only its argument off is common, and the annotation auth-type does the same",
 	"set_real_ip_from":              "addresses of proxies belong to the whole process",
 	"real_ip_header":                "addresses of proxies belong to the whole process",

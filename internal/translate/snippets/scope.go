@@ -8,7 +8,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// scope is one level of a location: the location itself, or the block of a condition.
+// scope is one level of a location: the location itself, or the block of a condition or of limit_except.
 type scope struct {
 	context string
 	steps   []ir.Step
@@ -16,6 +16,8 @@ type scope struct {
 	own ir.Directives
 	// grpc are the fields of grpc_set_header. They count unless proxy_set_header sets a field with the same name.
 	grpc []ir.Header
+	// rules are the rules of allow and deny in a block of limit_except.
+	rules []ir.AccessRule
 	// logged is set by access_log. It is nil if the level inherits it.
 	logged *bool
 	// seen contains the places of directives that nginx accepts only once in a level.

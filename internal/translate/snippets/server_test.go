@@ -105,8 +105,12 @@ func TestLocations(t *testing.T) {
 			"/a: closed\n/a/b: closed\n~ c in /a/b: closed\n= /a/c:",
 		"location /a { location /a/b { auth_request /x; } }":         "/a:\n/a/b: closed",
 		"location /a { proxy_pass http://$host; location /a/b { } }": "/a: closed\n/a/b:",
-		"location /a { limit_except GET { deny all; } }":             "/a: closed",
-		`location /a { location ~ \.php$ { deny all; } }`:            "/a:" + "\n" + `~ \.php$ in /a: deny all`,
+		"location /a { limit_except GET { deny all; } location /a/b { } }": "/a: " +
+			limited(`"GET","HEAD"`, `{"network":"all"}`) + "\n/a/b:",
+		"location /a { limit_except GET { auth_basic a; } location /a/b { } }": "/a: closed\n/a/b:",
+		"allow 10.0.0.1; location /a { limit_except PUT { allow all; } }": "allow 10.0.0.1/32\n/a: " +
+			limited(`"PUT"`, `{"allow":true,"network":"all"}`) + "\nallow 10.0.0.1/32",
+		`location /a { location ~ \.php$ { deny all; } }`: "/a:" + "\n" + `~ \.php$ in /a: deny all`,
 		"location ~ ^/a { location ~ b { } add_header A b; }": `~ ^/a: {"add_headers":[{"name":"A","value":"b"}]}` +
 			"\n" + `~ b in ^/a: {"add_headers":[{"name":"A","value":"b"}]}`,
 		"location ~ /a { location /a/b { deny all; location ~ c { deny all; } } location ~ c { } }": "" +
@@ -163,7 +167,7 @@ func TestSharedLocations(t *testing.T) {
 // TestClosedServers checks texts because of which requests for all paths must be rejected.
 func TestClosedServers(t *testing.T) {
 	for _, text := range []string{
-		"auth_request /x;", "location /a {", "location /a { unknown; }", "location a { }", "location /a;",
+		"auth_request /x;", "limit_except GET { deny all; }", "location /a {", "location /a { unknown; }", "location a { }", "location /a;",
 		"location ~ ( { }", "location ! /a { }", "location = /a { location /a/b { } }",
 		"location /a { location /b { } }", "location /a { } location ^~ /a { }", "location = /a { } location = /a { }",
 		`location ~ \.php$ { location /a { } }`, "location ~ /a { location ~ b { location = /a/b { } } }",

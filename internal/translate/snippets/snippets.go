@@ -16,7 +16,8 @@ import (
 // Result is the meaning of the configuration of a location. It is immutable.
 type Result struct {
 	// Program and Substitution are nil if the text contains none of their directives. The same applies to Access, the
-	// rules of allow and deny, and to Limits, the limits of limit_req and limit_conn.
+	// rules of allow and deny, and to Limits, the limits of limit_req and limit_conn. The block of limit_except is in
+	// Program, and Access has the rules that apply besides it.
 	Program      *ir.Program
 	Substitution *ir.Substitution
 	Access       *ir.AccessRules
@@ -96,8 +97,10 @@ func (r *reader) readBoth(of texts) {
 	r.define(own)
 	r.define(shared)
 	r.read(own, ownFails)
+	ofOwn := len(r.rules())
 	r.shared = true
 	r.read(shared, sharedFails)
+	r.rulesOf = map[bool][]ir.AccessRule{false: r.rules()[:ofOwn], true: r.rules()[ofOwn:]}
 }
 
 // read interprets one text. err is the error of Parse.
@@ -144,6 +147,7 @@ func (r *reader) finish() *Result {
 	if r.top.steps != nil || !r.top.isEmpty() {
 		out.Program = &ir.Program{Steps: r.top.steps, Directives: r.top.whole()}
 	}
+	r.limitMethods()
 	if r.substitution.Pairs != nil {
 		out.Substitution = &r.substitution
 	}

@@ -34,6 +34,8 @@ const (
 	inHTTP     = "http"
 	inLocation = "location"
 	inIf       = "if in location"
+	// inLimitExcept is the block of limit_except.
+	inLimitExcept = "limit_except"
 )
 
 // Row describes one directive of nginx.
