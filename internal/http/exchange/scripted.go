@@ -190,8 +190,7 @@ func (x *Exchange) upstreamFields() message.Fields {
 // responded, and unless a directive of a program uses the variable. name is written as in nginx variables, as for the
 // method header.
 func (x *Exchange) upstreamHeader(name string) string {
-	value, _ := x.upstreamFields().Joined(strings.ReplaceAll(name, "_", "-"))
-	return value
+	return x.upstreamFields().Variable(name)
 }
 
 // upstreamCookie returns the value of a cookie that the endpoint's response sets. Like upstreamHeader, it is only
@@ -221,8 +220,7 @@ func (x *Exchange) sentHeader(name string) string {
 	case name == "content_length":
 		return strconv.FormatInt(x.response.Length, 10)
 	}
-	value, _ := x.response.Fields.Joined(strings.ReplaceAll(name, "_", "-"))
-	return value
+	return x.response.Fields.Variable(name)
 }
 
 // responseStatusOf returns the status of the response. As in nginx, it is "000" before the head of the response is

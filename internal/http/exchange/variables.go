@@ -85,7 +85,7 @@ var families = []struct {
 	value      func(x *Exchange, name string) string
 	ofResponse bool
 }{
-	{"http_", (*Exchange).header, false},
+	{"http_", func(x *Exchange, name string) string { return x.Fields.Variable(name) }, false},
 	{"cookie_", func(x *Exchange, name string) string { return x.CookieLikeNginx(name) }, false},
 	{"arg_", (*Exchange).argument, false},
 	{"sent_http_", (*Exchange).sentHeader, true},
@@ -106,6 +106,15 @@ func (x *Exchange) Variable(name string) string {
 		return value
 	}
 	return x.definedVariable(name)
+}
+
+// Reader returns a function that returns the value of a variable, as Variable does. It finds nginx's variables once, and
+// not for each request.
+func Reader(name string) func(*Exchange) string {
+	if value := VariableOf(name); value != nil {
+		return value
+	}
+	return func(x *Exchange) string { return x.Variable(name) }
 }
 
 // familyOf returns the function that returns the values of a family of variables, and the part of the name behind the
@@ -267,13 +276,6 @@ func (x *Exchange) service(part int) string {
 		return ""
 	}
 	return parts[part]
-}
-
-// header returns the value of a request header. name is the header name as in nginx variables: in lower case, with
-// underscores instead of hyphens.
-func (x *Exchange) header(name string) string {
-	value, _ := x.Fields.Joined(strings.ReplaceAll(name, "_", "-"))
-	return value
 }
 
 // argument returns the value of a query argument without decoding it. The case of the argument name is ignored.

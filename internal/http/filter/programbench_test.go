@@ -10,15 +10,16 @@ import (
 
 // threeDirectives has one condition that is false, and sets one header field of the request and one of the response.
 const threeDirectives = `{"steps": [
-		{"if": {"variable": "host", "operator": "~*", "value": "^old\\.", "steps": [{"return": {"status": 403}}]}}],
-	"endpoint_headers": [{"name": "X-User", "value": "$http_origin"}],
+		{"if": {"variable": "http_user_agent", "operator": "~*", "value": "badbot",
+			"steps": [{"return": {"status": 403}}]}}],
+	"endpoint_headers": [{"name": "X-Method", "value": "$request_method"}],
 	"add_headers": [{"name": "X-Frame-Options", "value": "DENY", "always": true}]}`
 
 // serveWith applies the program to copies of a request, which it sends to an endpoint, and to the response. It uses the
 // same memory each time.
 func serveWith(t testing.TB, settings string) func() {
 	program := newEnvironment(t).newFilter(t, "k8singress_program", settings)
-	x, recorder := exchangetest.New(t, "GET http://shop.example/a/b?c=d | Origin: https://shop.example")
+	x, recorder := exchangetest.New(t, "GET http://shop.example/a/b?c=d | User-Agent: curl/8.14.1")
 	plain, fields, response := *x, make(message.Fields, 0, 32), &message.Response{}
 	return func() {
 		*x = plain
@@ -34,9 +35,10 @@ func serveWith(t testing.TB, settings string) func() {
 	}
 }
 
-// TestProgramDoesNotAllocate checks a program that sets no variables and searches no regular expression.
+// TestProgramDoesNotAllocate checks a program that sets no variables.
 func TestProgramDoesNotAllocate(t *testing.T) {
-	settings := strings.NewReplacer(`"~*"`, `"="`, `^old\\.`, "old.example").Replace(threeDirectives)
+	// Package regexp has memory pools, from which the race detector drops some values.
+	settings := strings.Replace(threeDirectives, `"~*"`, `"="`, 1)
 	if allocs := testing.AllocsPerRun(100, serveWith(t, settings)); allocs > 0 {
 		t.Errorf("a request needs %v allocations", allocs)
 	}

@@ -109,14 +109,14 @@ func (r *programRun) runBranch(b *branch) (ended bool, err error) {
 // condition is a compiled ir.Condition. If value and search are nil, the condition is true unless the variable is empty
 // or "0".
 type condition struct {
-	variable string
+	variable func(*exchange.Exchange) string
 	value    *nginx.Template
 	search   *matcher
 	negated  bool
 }
 
 func newCondition(of *ir.Condition) (c condition, err error) {
-	c.variable = of.Variable
+	c.variable = exchange.Reader(of.Variable)
 	switch of.Operator {
 	case ir.IsTrue:
 	case ir.Equal, ir.NotEqual:
@@ -138,7 +138,7 @@ func newCondition(of *ir.Condition) (c condition, err error) {
 }
 
 func (c *condition) holds(r *programRun) (bool, error) {
-	value := r.x.Variable(c.variable)
+	value := c.variable(r.x)
 	switch {
 	case c.value != nil:
 		other, err := r.expand(c.value, r.x.Variable)

@@ -73,22 +73,50 @@ func (f Fields) JoinedKind(kind Kind) string {
 	return value
 }
 
-func (f Fields) joined(kind Kind, name string) (string, bool) {
-	var value string
-	found, separator := false, ", "
-	if kind == Cookie {
-		separator = "; "
-	}
+func (f Fields) joined(kind Kind, name string) (value string, found bool) {
 	for i := range f {
-		switch {
-		case !f[i].Is(kind, name):
-		case found:
-			value += separator + f[i].Value
-		default:
-			value, found = f[i].Value, true
+		if f[i].Is(kind, name) {
+			value, found = f[i].join(value, found), true
 		}
 	}
 	return value, found
+}
+
+// join appends the value of the field to the values of earlier fields. found is false if there is no earlier field.
+func (f *Field) join(values string, found bool) string {
+	switch {
+	case !found:
+		return f.Value
+	case f.Kind == Cookie:
+		return values + "; " + f.Value
+	}
+	return values + ", " + f.Value
+}
+
+// Variable returns the values of all fields to which a variable such as nginx's $http_NAME refers, joined as by Joined.
+// name is the part of the variable's name behind the prefix. As in nginx, its underscores stand for hyphens and
+// underscores in the name of the field, and case is ignored.
+func (f Fields) Variable(name string) string {
+	value, found := "", false
+	for i := range f {
+		if isVariable(name, f[i].Name) {
+			value, found = f[i].join(value, found), true
+		}
+	}
+	return value
+}
+
+// isVariable reports whether a variable with this name refers to a field.
+func isVariable(name, field string) bool {
+	if len(name) != len(field) {
+		return false
+	}
+	for i := range len(name) {
+		if name[i]|0x20 != field[i]|0x20 && (name[i] != '_' || field[i] != '-') {
+			return false
+		}
+	}
+	return true
 }
 
 // HasToken reports whether a token occurs in the fields of the given kind, whose values must be comma-separated lists.

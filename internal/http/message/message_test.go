@@ -25,6 +25,19 @@ func TestJoined(t *testing.T) {
 	}
 }
 
+// TestVariableOfFields checks which fields a variable such as $http_x_user stands for. The values are as in nginx.
+func TestVariableOfFields(t *testing.T) {
+	fields := message.Fields{message.NewField("X-User", "alice"), message.NewField("cookie", "a=1"),
+		message.NewField("x_user", "bob"), message.NewField("XxUser", "carol"), message.NewField("X-User-2", "dave"),
+		message.NewField("Cookie", "b=2"), message.NewField("X.User", "erin"), message.NewField("User-Agent", "f")}
+	for name, want := range map[string]string{"x_user": "alice, bob", "X_USER": "alice, bob", "cookie": "a=1; b=2",
+		"xxuser": "carol", "x_user_2": "dave", "user_agent": "f", "x_user_": "", "x": "", "": ""} {
+		if got := fields.Variable(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
 // TestKinds checks that each kind is found by its name in any case, and by no other name.
 func TestKinds(t *testing.T) {
 	for k := message.Other; k < 255; k++ {
