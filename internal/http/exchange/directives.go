@@ -38,8 +38,9 @@ type Directives struct {
 	// alone is the list that contains only these directives.
 	alone    directiveList
 	unlogged bool
-	// usesUpstream is true if a template contains variables for header fields of the endpoint's response.
-	usesUpstream bool
+	// usesUpstream is true if a template contains variables for header fields of the endpoint's response. usesDefinable
+	// is true if it contains variables that Exchange.Variables may derive from these variables.
+	usesUpstream, usesDefinable bool
 }
 
 type authVariable struct {
@@ -80,28 +81,39 @@ func (d *Directives) template(text string) (*nginx.Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.usesUpstream = d.usesUpstream || slices.ContainsFunc(t.Variables(), func(name string) bool {
-		return strings.HasPrefix(name, "upstream_http_") || strings.HasPrefix(name, "upstream_cookie_") ||
-			isDefinable(name)
-	})
+	for _, name := range t.Variables() {
+		d.usesUpstream = d.usesUpstream || strings.HasPrefix(name, "upstream_http_") ||
+			strings.HasPrefix(name, "upstream_cookie_")
+		d.usesDefinable = d.usesDefinable || isDefinable(name)
+	}
 	return t, nil
 }
 
-func (d *Directives) setEndpoint(of *ir.Directives) error {
+func (d *Directives) templated(name, text string) (templated, error) {
+	field, err := fieldNamed(name)
+	if err != nil {
+		return templated{}, err
+	}
+	value, err := d.template(text)
+	if err != nil {
+		return templated{}, err
+	}
+	return newTemplated(field, value), nil
+}
+
+func (d *Directives) setEndpoint(of *ir.Directives) (err error) {
 	for _, header := range of.EndpointHeaders {
-		value, err := d.template(header.Value)
-		if err != nil {
-			return err
-		}
 		if message.KindOf(header.Name) == message.Host {
-			d.host = value
+			if d.host, err = d.template(header.Value); err != nil {
+				return err
+			}
 			continue
 		}
-		field, err := fieldNamed(header.Name)
+		field, err := d.templated(header.Name, header.Value)
 		if err != nil {
 			return err
 		}
-		d.endpoint = append(d.endpoint, templated{field, value})
+		d.endpoint = append(d.endpoint, field)
 	}
 	return nil
 }
@@ -132,10 +144,7 @@ func (d *Directives) setInput(of *ir.Directives) (err error) {
 func (d *Directives) setResponse(of *ir.Directives) (err error) {
 	for _, header := range of.AddHeaders {
 		added := addedHeader{always: header.Always}
-		if added.field, err = fieldNamed(header.Name); err != nil {
-			return err
-		}
-		if added.value, err = d.template(header.Value); err != nil {
+		if added.templated, err = d.templated(header.Name, header.Value); err != nil {
 			return err
 		}
 		added.replaces = strings.EqualFold(header.Name, lastModified) || strings.EqualFold(header.Name, "ETag")

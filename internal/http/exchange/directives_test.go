@@ -28,12 +28,14 @@ func TestEndpointHeaders(t *testing.T) {
 	x.UseDirectives(directives(t, ir.Directives{EndpointHeaders: []ir.Header{
 		header("x-real-ip: $host"), header("X-User: $user"), header("X-Empty: $arg_none"), header("X-Line: $uri"),
 		header("X-New:  $arg_q "), {Name: "host", Value: "$arg_q.example"},
+		{Name: "X-Text", Value: " a\tb\t"}, {Name: "X-Control", Value: "a\x01"}, {Name: "X-None"},
 	}}))
 	x.UseDirectives(directives(t, ir.Directives{EndpointHeaders: []ir.Header{header("X-New: $http_x_user")}}))
 	x.SetVariable("user", "alice")
-	fields := exchangetest.Fields("X-Real-IP: 1 | X-User: 2 | X-Empty: 3 | X-Line: 4 | X-Other: 5")
+	fields := exchangetest.Fields("X-Real-IP: 1 | X-User: 2 | X-Empty: 3 | X-Line: 4 | X-Other: 5" +
+		" | X-Text: 6 | X-Control: 7 | X-None: 8")
 	x.AddForEndpoint(&fields)
-	want := "x-real-ip: shop.example | X-User: alice | X-Other: 5 | X-New: mallory"
+	want := "x-real-ip: shop.example | X-User: alice | X-Other: 5 | X-Text: a\tb | X-New: mallory"
 	if got := exchangetest.Text(fields); got != want {
 		t.Errorf("the endpoint gets %q, want %q", got, want)
 	}

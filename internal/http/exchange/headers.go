@@ -21,10 +21,18 @@ type Headers struct {
 	via bool
 }
 
-// templated is a header field whose value may contain nginx variables.
+// templated is a header field whose value may contain nginx variables. constant is true if it contains none; field then
+// has the value.
 type templated struct {
-	field message.Field
-	value *nginx.Template
+	field    message.Field
+	value    *nginx.Template
+	constant bool
+}
+
+func newTemplated(field message.Field, value *nginx.Template) templated {
+	text, constant := value.Text()
+	field.Value = sendable(text)
+	return templated{field, value, constant}
 }
 
 // NewHeaders returns the header changes in two parts. constant holds the response header fields without variables; they
@@ -54,7 +62,7 @@ func templates(of []ir.Header) []templated {
 	var all []templated
 	for _, header := range of {
 		if value, err := ParseTemplate(header.Value); err == nil {
-			all = append(all, templated{message.NewField(header.Name, ""), value})
+			all = append(all, newTemplated(message.NewField(header.Name, ""), value))
 		}
 	}
 	return all
@@ -86,8 +94,19 @@ func (e *expansion) value(t *nginx.Template) string {
 // control character other than a tab.
 func (t *templated) expand(e *expansion) (field message.Field, ok bool) {
 	field = t.field
-	field.Value = strings.Trim(e.value(t.value), " \t")
-	return field, field.Value != "" && !strings.ContainsFunc(field.Value, isUnsafe)
+	if !t.constant {
+		field.Value = sendable(e.value(t.value))
+	}
+	return field, field.Value != ""
+}
+
+// sendable returns the value of a field without the white space around it. It returns an empty string if the value
+// contains a control character other than a tab.
+func sendable(value string) string {
+	if strings.ContainsFunc(value, isUnsafe) {
+		return ""
+	}
+	return strings.Trim(value, " \t")
 }
 
 func isUnsafe(c rune) bool { return c != '\t' && nginx.IsControl(c) }
@@ -114,7 +133,9 @@ func set(fields *message.Fields, all []templated, e *expansion) {
 // pass. Hide must be called before other changes to the response, because the directives of programs may use the header
 // fields that the endpoint has sent.
 func (x *Exchange) Hide(fields *message.Fields) {
-	if slices.ContainsFunc(x.forEndpoint, func(d *Directives) bool { return d.usesUpstream }) {
+	if slices.ContainsFunc(x.forEndpoint, func(d *Directives) bool {
+		return d.usesUpstream || d.usesDefinable && x.Variables != nil
+	}) {
 		x.endpointFields = slices.Clone(*fields)
 	}
 	if !x.Global.BackendServer && !x.passes(&serverField) {

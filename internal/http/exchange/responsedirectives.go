@@ -29,11 +29,8 @@ func (d *Directives) moreHeaders(all []ir.MoreHeaders) (compiled []moreHeaders, 
 			m.types = append(m.types, strings.ToLower(name))
 		}
 		for _, header := range of.Set {
-			var set templated
-			if set.field, err = fieldNamed(header.Name); err != nil {
-				return nil, err
-			}
-			if set.value, err = d.template(header.Value); err != nil {
+			set, err := d.templated(header.Name, header.Value)
+			if err != nil {
 				return nil, err
 			}
 			m.set = append(m.set, set)
