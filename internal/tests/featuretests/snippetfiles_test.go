@@ -2,6 +2,7 @@ package featuretests
 
 import (
 	"bufio"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 // snippetFile is a file of testdata/snippets. It has snippets, and exchanges that show their effect. In all texts,
@@ -38,7 +41,10 @@ type snippetFile struct {
 	Path string `json:"path"`
 	// Annotations are more annotations of the Ingress.
 	Annotations map[string]string `json:"annotations"`
-	// Endpoints is "none" if the Service of the Ingress has no endpoints, and "missing" if there is no Service.
+	// Endpoints is "none" if the Service of the Ingress has no endpoints, "missing" if there is no Service, and "TLS"
+	// if the endpoints speak TLS. They then have a certificate for one.internal and *.two.internal, which the authority
+	// in the Secret of the Ingress signs. The Secret has the name of the Ingress. The field Server-Name of the requests
+	// they get is the name in the TLS handshake.
 	Endpoints string `json:"endpoints"`
 	// OtherPath is the path of a second Ingress for the same host, whose Service is the second endpoint.
 	OtherPath string      `json:"otherPath"`
@@ -125,6 +131,8 @@ type snippetEndpoints struct {
 	file *snippetFile
 	// ip and port are the address of the first endpoint. otherIP and otherPort are the address of the second one.
 	ip, port, otherIP, otherPort string
+	// authority signs the certificate of the endpoints. It is nil if they do not speak TLS.
+	authority *fixture.Identity
 
 	mu       sync.Mutex
 	received strings.Builder
@@ -133,8 +141,16 @@ type snippetEndpoints struct {
 func (f *snippetFile) startEndpoints(t testing.TB) *snippetEndpoints {
 	t.Helper()
 	e := &snippetEndpoints{file: f}
-	e.ip, e.port = endpointOf(t, e.responding("", f.Responses))
-	e.otherIP, e.otherPort = endpointOf(t, e.responding(" at the second endpoint", f.OtherResponses))
+	start := endpointOf
+	if f.Endpoints == "TLS" {
+		e.authority = fixture.Authority(t, nil, "authority of endpoints")
+		pair := named(t, e.authority, "one.internal", "*.two.internal").Pair()
+		start = func(t testing.TB, handler http.HandlerFunc) (ip, port string) {
+			return serving(t, &tls.Config{Certificates: []tls.Certificate{pair}}, handler)
+		}
+	}
+	e.ip, e.port = start(t, e.responding("", f.Responses))
+	e.otherIP, e.otherPort = start(t, e.responding(" at the second endpoint", f.OtherResponses))
 	return e
 }
 
@@ -142,6 +158,9 @@ func (f *snippetFile) startEndpoints(t testing.TB) *snippetEndpoints {
 func (e *snippetEndpoints) responding(at string, responses map[string]string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Set("Host", r.Host)
+		if r.TLS != nil && r.TLS.ServerName != "" {
+			r.Header.Set("Server-Name", r.TLS.ServerName)
+		}
 		e.mu.Lock()
 		fmt.Fprintf(&e.received, "%s %s%s\n%s", r.Method, r.RequestURI, at, fieldsOf(r.Header, e.file.Fields))
 		e.mu.Unlock()
@@ -285,6 +304,9 @@ func (e *snippetEndpoints) manifests() string {
 		objects += service(f.name, e.port)
 	default:
 		objects += service(f.name, e.port, e.ip)
+	}
+	if e.authority != nil {
+		objects += opaque(f.name, map[string][]byte{"ca.crt": e.authority.PEM()})
 	}
 	if f.OtherPath != "" {
 		other := f.name + "-other"

@@ -1,8 +1,10 @@
 package featuretests
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -83,11 +85,32 @@ func (e *snippetEndpoints) startNginx(t *testing.T) (address string) {
 	text := fmt.Sprintf(snippetServer, address, f.name, location, strings.Join(ofLocation, "\n"), f.HTTP,
 		strings.Join(ofServer, "\n"))
 	// A location may name the Service of the second Ingress.
-	text = strings.ReplaceAll(text, "http://"+f.name+"-other", "http://second")
+	text = strings.NewReplacer("http://"+f.name+"-other", "http://second", "https://"+f.name+"-other:80",
+		"https://second").Replace(text)
+	if e.authority != nil {
+		authority := publicFile(t, e.authority.PEM())
+		text = strings.ReplaceAll(text, "/etc/ingress-controller/ssl/ca-default-"+f.name+".pem", authority)
+		text = strings.ReplaceAll(text, "http://upstream_balancer", "https://upstream_balancer")
+	}
 	var modules []string
 	if strings.Contains(text, "more_") {
 		modules = append(modules, daemons.HeadersMore(t))
 	}
 	daemons.StartNginx(t, address, fmt.Sprintf(likeIngressNginx, e.ip+":"+e.port)+e.address(text), modules...)
 	return address
+}
+
+// publicFile returns the path of a file with this content that all accounts can read. It is removed after the test.
+func publicFile(t *testing.T, content []byte) string {
+	t.Helper()
+	file, err := os.CreateTemp("", "k8singress")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(file.Name()) })
+	_, err = file.Write(content)
+	if err := errors.Join(err, file.Chmod(0o644), file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return file.Name()
 }

@@ -1,10 +1,8 @@
 package annotations
 
 import (
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/nginx"
@@ -112,21 +110,9 @@ func (s *Settings) finishLocation() {
 		return
 	}
 	l.Read = s.HTTP.Location(l.Own, l.Shared)
-	for _, v := range l.Read.Values {
-		if !l.applies(v) {
-			continue
-		}
-		if err := Table.Find(v.Annotation).Parse(s, v.Text); err != nil {
-			class := snippets.Unreadable
-			if nginx.IsUsable(err) || errors.As(err, new(nginx.Unsupported)) {
-				class = snippets.LeftOut
-			}
-			l.Invalid = append(l.Invalid, snippets.Finding{Place: v.Place, Class: class, Text: err.Error()})
-		}
-		if strings.HasPrefix(v.Annotation, "proxy-ssl-") {
-			s.Asked.BackendTLS.WithoutSecret = true
-		}
-	}
+	l.Invalid = s.setValues(slices.DeleteFunc(slices.Clone(l.Read.Values), func(v snippets.Value) bool {
+		return !l.applies(v)
+	}))
 }
 
 // checkLocation makes all requests get 503 if the snippets of the Ingress and of the ConfigMap cannot be interpreted
@@ -139,7 +125,7 @@ func (s *Settings) checkLocation() {
 		return
 	}
 	s.Closed = s.Closed || l.Read.Closed(false) != nil || l.Read.Closed(true) != nil ||
-		slices.ContainsFunc(l.Invalid, func(f snippets.Finding) bool { return f.Class == snippets.Unreadable })
+		slices.ContainsFunc(l.Invalid, closes)
 	for _, v := range l.Read.Values {
 		row := Table.Find(v.Annotation)
 		if row.Check == nil || !l.applies(v) {

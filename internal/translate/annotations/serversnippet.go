@@ -2,7 +2,6 @@ package annotations
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
@@ -192,9 +191,8 @@ func (s *Settings) locationOf(l *snippets.ServerLocation) ServerLocation {
 		Match: ir.Match{PathMatch: l.Match, Everywhere: l.Shared, Within: l.Within}, Line: l.Line,
 		Early: len(early), Settings: content, Service: l.Service,
 	}
-	unreadable := func(f snippets.Finding) bool { return f.Class == snippets.Unreadable }
 	switch {
-	case l.Closed, slices.ContainsFunc(invalid, unreadable):
+	case l.Closed, slices.ContainsFunc(invalid, closes):
 		location.Filters = []ir.Filter{ir.Unavailable}
 		location.Early = 1
 	default:
@@ -219,15 +217,7 @@ func (s *Settings) contentOf(l *snippets.ServerLocation) (content *Settings, inv
 	content = &Settings{Ingress: s.Ingress}
 	content.Asked.Limits.Status = s.Asked.Limits.Status
 	content.Asked.Limits.ConnectionsStatus = s.Asked.Limits.ConnectionsStatus
-	for _, v := range l.Content.Values {
-		if err := Table.Find(v.Annotation).Parse(content, v.Text); err != nil {
-			class := snippets.Unreadable
-			if nginx.IsUsable(err) || errors.As(err, new(nginx.Unsupported)) {
-				class = snippets.LeftOut
-			}
-			invalid = append(invalid, snippets.Finding{Place: v.Place, Class: class, Text: err.Error()})
-		}
-	}
+	invalid = content.setValues(l.Content.Values)
 	content.Finish()
 	content.Asked.Snippets.Location.Read = l.Content
 	return content, invalid

@@ -37,6 +37,9 @@ func (r *reading) location(l *annotations.ServerLocation) *hosts.Path {
 		Proxy:       ir.Proxy{Attempts: l.Settings.Attempts, Forwarding: l.Settings.ForwardingFor(path)},
 		RoutePolicy: r.annotations.RoutePolicy,
 	}
+	if t := p.Proxy.TLS; t != nil && !t.Secret.IsZero() {
+		r.depend(t.Secret.Of(kinds.Secret))
+	}
 	if p.Backend = r.locationBackend(l); p.Backend == nil {
 		p.Backend = r.unused()
 		p.Filters, p.Early = []ir.Filter{ir.Unavailable}, 1

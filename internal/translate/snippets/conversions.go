@@ -20,6 +20,10 @@ type conversion struct {
 	values func(args []string) ([]string, error)
 	// several means that nginx accepts several directives with this name in a block. Only the first one counts here.
 	several bool
+	// variables means that the value may contain variables, although the value of the annotation cannot.
+	variables bool
+	// part is the part of the annotation that the directive sets. It is empty if the directive sets the whole value.
+	part Part
 }
 
 // conversions maps directives to conversions. Package annotations checks the values.
@@ -40,10 +44,9 @@ var conversions = func() map[string]conversion {
 	}
 	for prefix, names := range map[string]string{
 		"proxy": "connect_timeout read_timeout send_timeout next_upstream_timeout next_upstream next_upstream_tries " +
-			"buffering request_buffering ssl_name ssl_server_name ssl_verify ssl_verify_depth " +
-			"ssl_protocols ssl_ciphers",
+			"buffering request_buffering " + tlsDirectives,
 		"grpc": "connect_timeout read_timeout send_timeout next_upstream_timeout next_upstream next_upstream_tries " +
-			"ssl_name ssl_server_name ssl_verify ssl_verify_depth ssl_protocols ssl_ciphers",
+			tlsDirectives,
 		"fastcgi": "connect_timeout read_timeout send_timeout next_upstream_timeout next_upstream " +
 			"next_upstream_tries buffering request_buffering",
 	} {
@@ -53,6 +56,10 @@ var conversions = func() map[string]conversion {
 	}
 	return all
 }()
+
+// tlsDirectives are the directives for TLS connections to endpoints. They begin with the name of the protocol.
+const tlsDirectives = "ssl_name ssl_server_name ssl_verify ssl_verify_depth ssl_protocols ssl_ciphers ssl_certificate " +
+	"ssl_certificate_key ssl_trusted_certificate ssl_crl"
 
 // ofEndpoints maps the directives that exist for several protocols of endpoints to conversions. The directives begin
 // with the name of the protocol.
@@ -65,12 +72,17 @@ var ofEndpoints = map[string]conversion{
 	"next_upstream_tries":   {annotation: "proxy-next-upstream-tries", values: unchanged},
 	"buffering":             {annotation: "proxy-buffering", values: lowerCase},
 	"request_buffering":     {annotation: "proxy-request-buffering", values: lowerCase},
-	"ssl_name":              {annotation: "proxy-ssl-name", values: serverName},
+	"ssl_name":              {annotation: "proxy-ssl-name", values: list, variables: true},
 	"ssl_server_name":       {annotation: "proxy-ssl-server-name", values: lowerCase},
 	"ssl_verify":            {annotation: "proxy-ssl-verify", values: lowerCase},
 	"ssl_verify_depth":      {annotation: "proxy-ssl-verify-depth", values: unchanged},
 	"ssl_protocols":         {annotation: "proxy-ssl-protocols", values: list},
 	"ssl_ciphers":           {annotation: "proxy-ssl-ciphers", values: unchanged},
+	"ssl_certificate":       {annotation: "proxy-ssl-secret", values: list, part: CertificateFile},
+	"ssl_certificate_key":   {annotation: "proxy-ssl-secret", values: list, part: KeyFile},
+
+	"ssl_trusted_certificate": {annotation: "proxy-ssl-secret", values: list, part: AuthorityFile},
+	"ssl_crl":                 {annotation: "proxy-ssl-secret", values: list, part: RevokedFile},
 }
 
 // convert interprets a directive that has the effect of an annotation.
@@ -83,18 +95,37 @@ func (r *reader) convert(d *Directive, c *conversion) error {
 			return err
 		}
 	}
-	if i := slices.IndexFunc(r.out.Values, func(v Value) bool { return v.Annotation == c.annotation }); i >= 0 {
+	if i := slices.IndexFunc(r.out.Values, func(v Value) bool {
+		return v.Annotation == c.annotation && v.Part == c.part
+	}); i >= 0 {
 		return noEffect(fmt.Sprintf("line %d already sets the same", r.out.Values[i].Line))
 	}
 	values, err := c.values(d.Args)
+	if err == nil && c.variables {
+		err = r.checkValue(&values[0])
+	}
 	if err != nil {
 		return err
 	}
 	for i, annotation := range []string{c.annotation, c.second}[:len(values)] {
-		r.out.Values = append(r.out.Values, Value{Place: r.place(d), Annotation: annotation,
+		r.out.Values = append(r.out.Values, Value{Place: r.place(d), Annotation: annotation, Part: c.part,
 			Text: lowerVariables(values[i])})
 	}
 	return r.onlyInLocations()
+}
+
+// checkValue checks the variables of a value. It cannot contain capture groups, because they change while a program
+// runs.
+func (r *reader) checkValue(text *string) error {
+	if err := r.checkOneLine(text); err != nil {
+		return err
+	}
+	for _, name := range nginx.SplitTemplate(*text).Names {
+		if slices.Contains(nginx.Groups, name) {
+			return leftOut(fmt.Sprintf("$%s is not supported here: set a variable to it, and write that variable", name))
+		}
+	}
+	return nil
 }
 
 // onlyInLocations returns a problem for a directive that ingress-nginx's configuration contains for each path of an
@@ -167,14 +198,6 @@ func kilobytes(args []string) ([]string, error) {
 func httpVersion(args []string) ([]string, error) {
 	if args[0] != "1.1" {
 		return nil, leftOut("requests are sent to endpoints with HTTP/1.1; for gRPC, set backend-protocol to GRPC")
-	}
-	return args[:1], nil
-}
-
-// serverName returns the name for TLS connections to endpoints.
-func serverName(args []string) ([]string, error) {
-	if strings.Contains(args[0], "$") {
-		return nil, leftOut("the name cannot contain variables: write the name in the endpoints' certificate")
 	}
 	return args[:1], nil
 }

@@ -30,7 +30,8 @@ func meaning(t *testing.T, r *snippets.Result) string {
 		}
 	}
 	for i := range r.Values {
-		parts = append(parts, r.Values[i].Annotation+": "+r.Values[i].Text)
+		v := &r.Values[i]
+		parts = append(parts, strings.TrimSpace(v.Annotation+" "+string(v.Part))+": "+v.Text)
 	}
 	return strings.Join(parts, "\n")
 }
@@ -211,6 +212,11 @@ func TestOtherEffects(t *testing.T) {
 			"proxy_ssl_ciphers A:B;": "proxy-ssl-server-name: on\nproxy-ssl-verify-depth: 2\n" +
 			"proxy-ssl-protocols: TLSv1.2 TLSv1.3\n" +
 			"proxy-ssl-ciphers: A:B",
+		"proxy_ssl_name a.$HOST; set $b 1; grpc_ssl_name $b;": `{"steps":[{"set":{"name":"b","value":"1"}}]}` +
+			"\nproxy-ssl-name: a.$host",
+		"proxy_ssl_certificate /a.pem; proxy_ssl_certificate_key /a.pem; proxy_ssl_trusted_certificate /b.pem; " +
+			"proxy_ssl_crl /c.pem; grpc_ssl_certificate /d.pem;": "proxy-ssl-secret tls.crt: /a.pem\n" +
+			"proxy-ssl-secret tls.key: /a.pem\nproxy-ssl-secret ca.crt: /b.pem\nproxy-ssl-secret ca.crl: /c.pem",
 		// These conditions only cancel what they would inherit.
 		"access_log off; if ($host) { access_log on; }": `{"steps":[{"if":{"variable":"host","directives":{}}}],` +
 			`"unlogged":true}`,
@@ -254,7 +260,7 @@ func TestFindings(t *testing.T) {
 		"proxy_http_version 1.0;":                  "left out: HTTP/1.1",
 		"proxy_read_timeout never;":                "left out: never",
 		"limit_rate $a; set $a 1;":                 "left out: fixed value",
-		"proxy_ssl_name $host;":                    "left out: cannot contain variables",
+		"proxy_ssl_name $1;":                       "left out: set a variable",
 		"proxy_cookie_path / \"/; Secure\";":       "left out: attributes",
 		"if ($host) { limit_rate 1k; }":            "left out: outside of if",
 		"more_set_headers 'A: b' add_header C d;":  "left out: \"add_header\" is an argument of \"more_set_headers\"",
@@ -271,7 +277,6 @@ func TestFindings(t *testing.T) {
 		"secure_link $a;":                           "guard: may reject",
 		"modsecurity on;":                           "guard: may reject",
 		"set_real_ip_from 10.0.0.0/8;":              "guard: addresses of clients",
-		"proxy_ssl_trusted_certificate /ca.crt;":    "guard: proxy-ssl-",
 		"proxy_pass_request_headers off;":           "guard: what endpoints receive",
 		// nginx or this package refuses these texts.
 		"deny all":                                             `unreadable: add ";"`,
@@ -331,6 +336,9 @@ func TestFindings(t *testing.T) {
 		"set $http_a b;":                                       "unreadable: cannot be set",
 		"set $1 b;":                                            "unreadable: name of a variable",
 		"set $a-b c;":                                          "unreadable: name of a variable",
+		"proxy_ssl_name $nothing;":                             "unreadable: $nothing",
+		"proxy_ssl_name \"a\nb\";":                             "unreadable: one line",
+		"proxy_ssl_crl a; proxy_ssl_crl b;":                    "unreadable: line 2 already",
 		"add_header A $nothing;":                               "unreadable: $nothing",
 		"add_header A b maybe;":                                "unreadable: always",
 		"proxy_set_header X-User \"a\nb\";":                    "unreadable: one line",

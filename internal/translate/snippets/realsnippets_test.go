@@ -30,16 +30,12 @@ const (
 // mayBeUnsupported maps published directives that need not be interpreted to the reasons. It is not an error if one of
 // them is.
 var mayBeUnsupported = map[string]string{
-	"auth_basic":                    "only its argument off is common, and the annotation auth-type does the same",
-	"set_real_ip_from":              "addresses of proxies belong to the whole process",
-	"real_ip_header":                "addresses of proxies belong to the whole process",
-	"real_ip_recursive":             "addresses of proxies belong to the whole process",
-	"proxy_cookie_flags":            "cookies keep the flags of the endpoint",
-	"proxy_ssl_certificate":         "it names a file, and the annotation proxy-ssl-secret a Secret",
-	"proxy_ssl_certificate_key":     "it names a file, and the annotation proxy-ssl-secret a Secret",
-	"proxy_ssl_trusted_certificate": "it names a file, and the annotation proxy-ssl-secret a Secret",
-	"client_header_buffer_size":     "heads of requests are read before their hosts are known",
-	"large_client_header_buffers":   "heads of requests are read before their hosts are known",
+	"auth_basic":                  "only its argument off is common, and the annotation auth-type does the same",
+	"set_real_ip_from":            "addresses of proxies belong to the whole process",
+	"real_ip_header":              "addresses of proxies belong to the whole process",
+	"real_ip_recursive":           "addresses of proxies belong to the whole process",
+	"client_header_buffer_size":   "heads of requests are read before their hosts are known",
+	"large_client_header_buffers": "heads of requests are read before their hosts are known",
 }
 
 // TestDirectivesOfRealSnippets checks that each directive of real snippets is interpreted, or has nothing to change

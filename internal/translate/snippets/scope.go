@@ -105,7 +105,9 @@ func (r *reader) inherit(outer *reader) {
 		r.substitution = outer.substitution
 	}
 	for _, v := range outer.out.Values {
-		if !slices.ContainsFunc(r.out.Values, func(own Value) bool { return own.Annotation == v.Annotation }) {
+		if !slices.ContainsFunc(r.out.Values, func(own Value) bool {
+			return own.Annotation == v.Annotation && own.Part == v.Part
+		}) {
 			r.out.Values = append(r.out.Values, v)
 		}
 	}

@@ -24,7 +24,8 @@ type Result struct {
 	Limits       *ir.ZoneLimits
 	// TryFiles is nil if the text does not pass all requests on.
 	TryFiles *ir.TryFiles
-	// Values are the directives that have the effect of an annotation. No annotation occurs twice.
+	// Values are the directives that have the effect of an annotation. No annotation, and no part of an annotation,
+	// occurs twice.
 	Values []Value
 	// Findings contains one element for each directive and each error, in the order of the lines.
 	Findings []Finding
@@ -35,9 +36,24 @@ type Result struct {
 // Value is a directive that has the effect of an annotation.
 type Value struct {
 	Place
-	// Annotation is the name of the annotation without its prefix, and Text its value.
+	// Annotation is the name of the annotation without its prefix, and Text its value, which may contain variables if
+	// the directive may.
 	Annotation, Text string
+	// Part is set if several directives together have the effect of the annotation.
+	Part Part
 }
+
+// Part is a part of the annotation proxy-ssl-secret. The text of its value is the name of a file.
+type Part string
+
+// The files that the Secret in the annotation proxy-ssl-secret replaces: the client certificate and its key, the
+// certificate authorities of endpoints, and the revoked certificates.
+const (
+	CertificateFile Part = "tls.crt"
+	KeyFile         Part = "tls.key"
+	AuthorityFile   Part = "ca.crt"
+	RevokedFile     Part = "ca.crl"
+)
 
 // Finding says what happens to one directive.
 type Finding struct {
