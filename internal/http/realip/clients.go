@@ -161,7 +161,7 @@ func first(list string) string {
 
 // furthest searches a list of addresses from the end for the first address that is not trusted, like nginx's
 // real_ip_recursive. If all addresses are trusted, it returns the first address of the list. The search ends at an
-// invalid address; furthest then returns the address after it.
+// invalid address; furthest then returns the address after it. With LastAddress, it returns the last address.
 func (p *Policy) furthest(joined string) string {
 	found, list := "", strings.Split(joined, ",")
 	for i := len(list) - 1; i >= 0; i-- {
@@ -170,7 +170,7 @@ func (p *Policy) furthest(joined string) string {
 			break
 		}
 		found = ip.String()
-		if !p.Trusts(ip) {
+		if p.options.LastAddress || !p.Trusts(ip) {
 			break
 		}
 	}

@@ -86,6 +86,12 @@ func TestOf(t *testing.T) {
 			want:   realip.Client{IP: "9.9.9.9", Peer: "192.0.2.1", Proto: "http", Host: "shop.example", Port: "8080"},
 			full:   "9.9.9.9",
 		},
+		"the last address": {
+			options: ir.Clients{RealIP: true, LastAddress: true, Trusted: []string{"10.0.0.0/8"}}, peer: "10.1.1.1:99",
+			header: http.Header{"X-Forwarded-For": {"6.6.6.6", "9.9.9.9, 10.0.0.7"}},
+			want:   realip.Client{IP: "10.0.0.7", Peer: "10.1.1.1", Proto: "http", Host: "shop.example", Port: "8080"},
+			full:   "10.0.0.7",
+		},
 		"what is no address": {
 			options: ir.Clients{UseForwarded: true}, peer: "192.0.2.1:99",
 			header: http.Header{"X-Forwarded-For": {"unknown"}},

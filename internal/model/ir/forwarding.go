@@ -302,6 +302,9 @@ type Clients struct {
 	// HostHeader is the name of the header field that contains the host requested by the client. It is used only if
 	// UseForwarded is set. Empty means X-Forwarded-Host.
 	HostHeader string `json:"forwarded_host_header,omitempty"`
+	// LastAddress takes the last address in Header, even if it belongs to a trusted proxy. It is nginx's
+	// "real_ip_recursive off".
+	LastAddress bool `json:"last_address,omitempty"`
 	// Trusted lists the networks of trusted proxies, as CIDRs. If it is empty, all peers are trusted, as in
 	// ingress-nginx.
 	Trusted []string `json:"trusted,omitempty"`

@@ -70,9 +70,10 @@ func (e *pageExample) read(t *testing.T, text []byte) {
 	}
 	take := func(from map[string]string, name string) string {
 		defer delete(from, name)
-		// The page names Services of its own, which are the second endpoint in tests.
-		return strings.NewReplacer("auth.example.svc.cluster.local", "OTHER", "//api:8080", "//shop-other").
-			Replace(from[name])
+		// The page names Services of its own, which are the second endpoint in tests, and a network of proxies, from
+		// which the requests of tests come.
+		return strings.NewReplacer("10.0.0.0/8", "127.0.0.0/8", "auth.example.svc.cluster.local", "OTHER",
+			"//api:8080", "//shop-other").Replace(from[name])
 	}
 	e.name, e.About, e.ConfigMap, e.Annotations = "shop", e.title, object.Data, map[string]string{}
 	e.HTTP = take(e.ConfigMap, "http-snippet")

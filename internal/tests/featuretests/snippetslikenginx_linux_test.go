@@ -16,9 +16,6 @@ import (
 // listen on, the name of the Ingress, the file's location, the texts of this location, and the texts of all hosts and
 // of the server.
 const snippetServer = `
-	set_real_ip_from 127.0.0.0/8;
-	real_ip_header X-Forwarded-For;
-	real_ip_recursive on;
 	upstream second { server OTHER; }
 	%[5]s
 	server {
@@ -33,6 +30,13 @@ const snippetServer = `
 		}
 		%[6]s
 	}
+`
+
+// trustClient makes nginx trust the client of the test, as ingress-nginx does for keys of the ConfigMap.
+const trustClient = `
+	set_real_ip_from 127.0.0.0/8;
+	real_ip_header X-Forwarded-For;
+	real_ip_recursive on;
 `
 
 // TestSnippetsLikeNginx checks that nginx does with each snippet what the files of testdata/snippets say. Together
@@ -81,8 +85,12 @@ func (e *snippetEndpoints) startNginx(t *testing.T) (address string) {
 	}
 	ofLocation := []string{f.Nginx.Before, f.Snippet, keys["location-snippet"], f.Nginx.After}
 	ofServer := []string{f.Server, keys["server-snippet"], f.Nginx.Server}
+	ofAll := f.HTTP
+	if !strings.Contains(ofAll, trustsProxies) {
+		ofAll = trustClient + ofAll
+	}
 	address = fixture.Address(t)
-	text := fmt.Sprintf(snippetServer, address, f.name, location, strings.Join(ofLocation, "\n"), f.HTTP,
+	text := fmt.Sprintf(snippetServer, address, f.name, location, strings.Join(ofLocation, "\n"), ofAll,
 		strings.Join(ofServer, "\n"))
 	// A location may name the Service of the second Ingress.
 	text = strings.NewReplacer("http://"+f.name+"-other", "http://second", "https://"+f.name+"-other:80",

@@ -16,7 +16,8 @@ var HTTPSnippet = Annotation{
 		"values with nginx variables may contain, such as log-format-upstream, the annotation auth-url, and other " +
 		"snippets, and opens ports with `server` for responses of `return` and `stub_status`. The page " +
 		"[Snippets](snippets.md#variables-of-http-snippet) describes both. `limit_req_zone` and " +
-		"`limit_conn_zone` define [zones for limits](snippets.md#limits-with-zones). Other directives have no " +
+		"`limit_conn_zone` define [zones for limits](snippets.md#limits-with-zones), and `set_real_ip_from` and " +
+		"`real_ip_header` the [addresses of clients](snippets.md#addresses-of-clients). Other directives have no " +
 		"effect. If the text contains a directive that may keep clients out, or if it cannot be parsed, all " +
 		"requests get 503.",
 	Values: configuration, Example: "map $http_x_tenant $tenant { default none; ~^[a-z]+$ $http_x_tenant; }",

@@ -88,6 +88,19 @@ func (s *Settings) readServer() *snippets.ServerResult {
 	return s.HTTP.Server(texts.Own, texts.Shared)
 }
 
+// RealIP returns the directives that determine the addresses of clients, for the settings of the ConfigMap: the
+// directives in http-snippet and in server-snippet. They are never nil.
+func (s *Settings) RealIP() (http, servers *snippets.RealIP) {
+	http, servers = &snippets.RealIP{}, &snippets.RealIP{}
+	if s.HTTP != nil && s.HTTP.RealIP != nil {
+		http = s.HTTP.RealIP
+	}
+	if text := s.Asked.Snippets.Server.Shared; text != "" {
+		servers = cmp.Or(s.HTTP.Server("", text).RealIP, servers)
+	}
+	return http, servers
+}
+
 // checkServer makes all requests get 503 if the snippets of the Ingress and of the ConfigMap cannot be interpreted
 // together.
 func (s *Settings) checkServer() {

@@ -98,6 +98,9 @@ func (r *reading) all(data map[string]string) {
 	config.Defaults.Finish()
 	config.Defaults.FindInServers()
 	config.finishAccessLog()
+	if !r.class {
+		r.readRealIP()
+	}
 	config.Global.TLS = config.Defaults.TLS
 	if config.Defaults.HTTP != nil {
 		config.Global.Variables = config.Defaults.HTTP.Variables
@@ -125,6 +128,12 @@ func (r *reading) one(name, value string) {
 		r.Warn(report.UnknownKey, field, fmt.Sprintf(
 			"the key %s applies to the whole process, and has no effect in the ConfigMap of a class: move it to the "+
 				"global ConfigMap", name))
+	case r.class && r.hasRealIP(name, value):
+		row.OnError(r.Settings)
+		r.Refuse(report.UnsupportedAccessControl, field, fmt.Sprintf(
+			"set_real_ip_from, real_ip_header and real_ip_recursive apply to the whole process, and have no effect in "+
+				"the ConfigMap of a class: all requests for %s get 503 until you move them to the global ConfigMap",
+			r.closed()))
 	default:
 		r.Read(row, value, field)
 	}

@@ -79,8 +79,9 @@ func TestHTTPSnippetFailsClosed(t *testing.T) {
 // annotations in its locations.
 func TestServerSnippetFindings(t *testing.T) {
 	_, problems := Parse(annotations.Settings{}, map[string]string{
-		"http-snippet":   "geo $a { }",
-		"server-snippet": "server_tokens off;\nlocation /a {\n  proxy_cache a;\n  proxy_next_upstream no;\n}\nset $b $a;",
+		"http-snippet": "geo $a { }",
+		"server-snippet": "server_tokens off;\nlocation /a {\n  proxy_cache a;\n  proxy_next_upstream no;\n}\n" +
+			"set $b $a;",
 	})
 	var got []string
 	for _, p := range problems {

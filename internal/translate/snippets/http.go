@@ -24,6 +24,8 @@ type HTTP struct {
 	Limits *ir.ZoneLimits
 	// Servers are the servers that listen on ports of their own.
 	Servers []HTTPServer
+	// RealIP holds the directives that determine the addresses of clients. It is nil if there are none.
+	RealIP *RealIP
 	// Findings contains one element for each directive and each error, in the order of the lines.
 	Findings []Finding
 	// Traits maps the names of the variables, in lower case, to what is known about their values.
@@ -134,7 +136,7 @@ func interpretHTTP(text string) *HTTP {
 	r.shared = true
 	directives, err := Parse(text)
 	r.read(directives, err)
-	h := &HTTP{Traits: map[string]Traits{}}
+	h := &HTTP{Traits: map[string]Traits{}, RealIP: r.realIP}
 	if !unreadable(r.out.Findings) {
 		r.resolveAll(h)
 		r.resolveLimits(h)
@@ -147,10 +149,10 @@ func interpretHTTP(text string) *HTTP {
 }
 
 // ofLocations returns the problem of a directive for locations that stands outside of them. nginx inherits most of
-// these directives. It returns nil for limits, which all locations inherit.
+// these directives. It returns nil for limits, which all locations inherit, and for the addresses of clients.
 func ofLocations(d *Directive, row *Row) error {
 	switch {
-	case row.Phase == limitsPhase:
+	case row.Phase == limitsPhase, row.Phase == realIPPhase:
 		return nil
 	case d.Name == "proxy_set_header", d.Name == "grpc_set_header", d.Name == "client_max_body_size":
 		return noEffect("each location of ingress-nginx has its own, and inherits none: move it to location-snippet")

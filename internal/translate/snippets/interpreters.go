@@ -81,6 +81,10 @@ var interpreters = map[string]interpreter{
 	"proxy_pass": {read: (*reader).proxyPass, once: true},
 
 	"access_log": {read: (*reader).accessLog},
+
+	SetRealIPFrom:   {read: (*reader).readRealIP},
+	RealIPHeader:    {read: (*reader).readRealIP, once: true},
+	RealIPRecursive: {read: (*reader).readRealIP, once: true},
 }
 
 // authVariable interprets auth_request_set.

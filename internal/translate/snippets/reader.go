@@ -59,6 +59,8 @@ type common struct {
 	keys        []zoneKey
 	limited     []limited
 	listening   []listeningReader
+	// realIP are the directives of the module realip. It is nil if there are none.
+	realIP *RealIP
 	// steps and headers count the elements of the programs, and patternSize is the total size of their regular
 	// expressions. errors counts the findings of class Unreadable in the current text.
 	steps, headers, patternSize, errors int

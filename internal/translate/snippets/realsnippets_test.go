@@ -31,9 +31,6 @@ const (
 // them is.
 var mayBeUnsupported = map[string]string{
 	"auth_basic":                  "only its argument off is common, and the annotation auth-type does the same",
-	"set_real_ip_from":            "addresses of proxies belong to the whole process",
-	"real_ip_header":              "addresses of proxies belong to the whole process",
-	"real_ip_recursive":           "addresses of proxies belong to the whole process",
 	"client_header_buffer_size":   "heads of requests are read before their hosts are known",
 	"large_client_header_buffers": "heads of requests are read before their hosts are known",
 }

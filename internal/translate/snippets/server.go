@@ -16,6 +16,9 @@ type ServerResult struct {
 	Result
 	// Locations are in the order in which nginx searches their regular expressions.
 	Locations []ServerLocation
+	// RealIP holds the directives of the ConfigMap's text that determine the addresses of clients. It is nil if there
+	// are none.
+	RealIP *RealIP
 }
 
 // ServerLocation is a location in the configuration of a server.
@@ -72,6 +75,7 @@ func interpretServer(of texts) *ServerResult {
 	if unreadable(out.Findings) {
 		return out
 	}
+	out.RealIP = r.realIP
 	out.Locations = r.server.finish()
 	out.hideFromPaths()
 	return out

@@ -3,9 +3,13 @@ package snippets_test
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/k8singress/k8singress/internal/model/nginx"
 	"github.com/k8singress/k8singress/internal/translate/snippets"
 )
 
@@ -183,6 +187,36 @@ func TestClosedServers(t *testing.T) {
 	}
 	if r := snippets.Location("location /a { }", ""); r.Closed(false) == nil {
 		t.Error("a location in a location is not a guard")
+	}
+}
+
+// TestRealIP checks that only texts of the ConfigMap change the addresses of clients.
+func TestRealIP(t *testing.T) {
+	const text = "set_real_ip_from 10.1.2.3/8;\nset_real_ip_from unix:;\nset_real_ip_from ::1;\n" +
+		"real_ip_header CF-Connecting-IP;\nreal_ip_recursive ON;"
+	on := true
+	want := &snippets.RealIP{Trusted: []string{"10.0.0.0/8", "::1/128"}, Header: "CF-Connecting-IP", Recursive: &on,
+		Lines: map[string]int{"set_real_ip_from": 1, "real_ip_header": 4, "real_ip_recursive": 5}}
+	for name, got := range map[string]*snippets.RealIP{
+		"http": snippets.ReadHTTP(text).RealIP, "server": snippets.Server("", text).RealIP,
+	} {
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	if r := snippets.Server(text, ""); r.RealIP != nil || r.Closed(false) == nil {
+		t.Error("an Ingress changes the addresses of clients")
+	}
+	if r := snippets.Location("", text); r.Closed(true) == nil {
+		t.Error("locations change the addresses of clients")
+	}
+	r := snippets.Server("", "location /a { "+text+" }")
+	if r.RealIP != nil || !r.Locations[0].Closed || r.Closed(true) != nil {
+		t.Error("a location changes the addresses of clients, or closes other locations")
+	}
+	if r := snippets.ReadHTTP("set_real_ip_from proxy.example;").RealIP; r == nil ||
+		!slices.Equal(r.Networks(), []string{nginx.Nowhere}) {
+		t.Error("a name does not mean that no proxy is trusted")
 	}
 }
 
