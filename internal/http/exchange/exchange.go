@@ -118,6 +118,8 @@ type Exchange struct {
 	endpointFields message.Fields
 	response       *message.Response
 	authResponse   *authResponse
+	// limited says which limits still apply to the request if it gets another route.
+	limited limited
 	// received are the header fields that the client has sent, without fields that an error page must not get. It is
 	// nil if no program has changed the header fields.
 	received message.Fields

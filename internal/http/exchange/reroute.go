@@ -44,7 +44,7 @@ func (x *Exchange) Reroute(at Arrival) {
 		Span: x.Span, Retained: x.Retained, Reroutes: x.Reroutes + 1, From: from,
 		ServerProgram: x.ServerProgram,
 		client:        x.client, hasClient: x.hasClient, id: x.id, hasID: x.hasID,
-		scripted: x.scripted, defined: x.defined, received: x.received,
+		scripted: x.scripted, defined: x.defined, received: x.received, limited: x.limited,
 	}
 	handling.resume(x)
 }
@@ -52,12 +52,14 @@ func (x *Exchange) Reroute(at Arrival) {
 // ChangeNamespace is called if the request gets a route of another namespace, which may grant access because of the
 // values of variables, the header fields, or the path that the client has sent. It drops the values that programs have
 // given to variables, their capture groups, and their changes to the header fields of the request. The path and the
-// query to which the request was rewritten count as sent by the client from now on, until EndReroutes is called.
+// query to which the request was rewritten count as sent by the client from now on, until EndReroutes is called. All
+// limits of the new route apply.
 // keepsServer is true if ServerProgram is a filter of the new route, too. The variables of this program then stay,
 // unless they may depend on the other programs. Otherwise the program of the host for the new route runs as for the
 // request of a client.
 func (x *Exchange) ChangeNamespace(keepsServer bool) {
 	x.dropVariables(keepsServer)
+	x.limited = limited{}
 	// The context is created once for both requests, because the server only ends one.
 	x.Context()
 	request := *x.Request

@@ -65,14 +65,17 @@ func (h *rateLimit) Apply(x *exchange.Exchange) (bool, error) {
 	if !limited || err != nil {
 		return false, err
 	}
-	if h.requests != nil && !h.requests.Take(key, h.bursts, time.Since(h.began)) {
-		return x.Reject(h.status)
+	if h.requests != nil && x.MeetsRateLimits() {
+		x.UseRateLimit()
+		if !h.requests.Take(key, h.bursts, time.Since(h.began)) {
+			return x.Reject(h.status)
+		}
 	}
-	if h.connections == nil {
+	if h.connections == nil || !x.MeetsConnectionLimits() {
 		return false, nil
 	}
 	if !h.connections.Enter(key, h.maxConnections) {
-		return x.Reject(h.connectionsStatus)
+		return x.RejectCrowded(h.connectionsStatus)
 	}
 	x.AtEnd(func() { h.connections.Leave(key) })
 	return false, nil

@@ -89,7 +89,10 @@ func zoneName(of *ir.Zone) string { return "/" + strconv.Quote(of.Name) + of.Key
 // Apply rejects requests over the limits with Exchange.Reject, so they are not logged individually. Clients can cause
 // many of them.
 func (h *zoneLimits) Apply(x *exchange.Exchange) (bool, error) {
-	wait, ok, err := h.count(x)
+	wait, ok, err := time.Duration(0), true, error(nil)
+	if x.MeetsRateLimits() {
+		wait, ok, err = h.count(x)
+	}
 	switch {
 	case err != nil:
 		return false, err
@@ -101,9 +104,12 @@ func (h *zoneLimits) Apply(x *exchange.Exchange) (bool, error) {
 			return false, exchange.Fail(exchange.ClientGone, gone)
 		}
 	}
+	if !x.MeetsConnectionLimits() {
+		return false, nil
+	}
 	ok, err = h.enter(x)
 	if !ok && err == nil && !h.connectionsDryRun {
-		return x.Reject(h.connectionsStatus)
+		return x.RejectCrowded(h.connectionsStatus)
 	}
 	return false, err
 }
@@ -117,6 +123,7 @@ func (h *zoneLimits) count(x *exchange.Exchange) (wait time.Duration, ok bool, e
 			l := &h.requests[i]
 			key, limited, err := l.key.of(x)
 			if err != nil || limited && !l.zone.Allows(key, l.bursts, now) {
+				x.UseRateLimit()
 				return 0, false, err
 			}
 		}
@@ -130,6 +137,7 @@ func (h *zoneLimits) count(x *exchange.Exchange) (wait time.Duration, ok bool, e
 		if !limited {
 			continue
 		}
+		x.UseRateLimit()
 		// Another request may have used up the rate in the meantime.
 		longer, ok := l.zone.TakeDelayed(key, l.bursts, l.undelayed, now)
 		if !ok {

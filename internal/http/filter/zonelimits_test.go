@@ -3,12 +3,14 @@ package filter_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/tests/exchangetest"
 )
 
@@ -133,5 +135,63 @@ func TestZonesOfFilters(t *testing.T) {
 	}
 	if statuses != [3]int{200, 429, 200} {
 		t.Errorf("the statuses are %v, of two filters with the same zone, and of one with another key", statuses)
+	}
+}
+
+// TestLimitsApplyOnce checks that a client beyond a limit gets an error page to which the same limit applies, and that a
+// request counts once, as in nginx. The error page of another namespace has limits of its own.
+func TestLimitsApplyOnce(t *testing.T) {
+	for name, c := range map[string]struct{ filter, settings string }{
+		"limit-rpm":         {"k8singress_rate_limit", `{"zone": "a", "requests_per_minute": 1, "status_code": 429}`},
+		"limit-connections": {"k8singress_rate_limit", `{"zone": "a", "connections": 1, "connections_status_code": 429}`},
+		"limit_req":         {"k8singress_zone_limits", `{"requests": [` + perMinute + `], "status_code": 429}`},
+		"two limit_req": {"k8singress_zone_limits",
+			`{"requests": [` + perMinute + `, ` + perTenant + `], "status_code": 429}`},
+		"limit_conn": {"k8singress_zone_limits",
+			`{"connections": [{"zone": {"name": "a"}, "max": 1}], "connections_status_code": 429}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newEnvironment(t).newFilter(t, c.filter, c.settings)
+			pages, err := exchange.NewDirectives(&ir.Directives{Errors: ir.ErrorHandling{
+				Pages: []ir.ErrorPage{{Statuses: []int{429, 404}, Target: "/page"}}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			apply := func(x *exchange.Exchange, want int) error {
+				t.Helper()
+				x.UseDirectives(pages)
+				responded, err := f.Apply(x)
+				status := http.StatusOK
+				if responded {
+					status = x.Status
+				} else if err != nil {
+					status = exchange.StatusOf(err)
+				}
+				if status != want {
+					t.Errorf("the status is %d, %v, want %d", status, err, want)
+				}
+				return err
+			}
+			fail := func(x *exchange.Exchange, at exchange.Arrival, err error) {
+				t.Helper()
+				if err = x.PassToErrorPage(err); !errors.Is(err, exchange.ErrReroute) {
+					t.Fatal(err)
+				}
+				x.Reroute(at)
+			}
+			first, _ := exchangetest.New(t, "GET http://shop.example/ | X-Tenant: a")
+			at := first.Arrival()
+			_ = apply(first, 200)
+			fail(first, at, exchange.Fail(404, nil))
+			if name != "limit-connections" && name != "limit_conn" {
+				_ = apply(first, 200)
+			}
+			second, _ := exchangetest.New(t, "GET http://shop.example/ | X-Tenant: a")
+			at = second.Arrival()
+			fail(second, at, apply(second, 429))
+			_ = apply(second, 200)
+			second.ChangeNamespace(false)
+			_ = apply(second, 429)
+		})
 	}
 }
