@@ -135,18 +135,18 @@ func readZone(text string) (name string, maxClients int, err error) {
 	return name, int(n / bytesPerClient), nil
 }
 
-// readRate reads a rate, such as 10r/s or 30r/m.
+// readRate reads a rate, such as 10r/s or 30r/m. As in nginx, a number without a unit is a rate per second.
 func readRate(text string, of *ir.RequestZone) error {
-	number, perSecond := strings.CutSuffix(text, "r/s")
-	if !perSecond {
-		number, _ = strings.CutSuffix(text, "r/m")
+	number, perMinute := strings.CutSuffix(text, "r/m")
+	if !perMinute {
+		number = strings.TrimSuffix(text, "r/s")
 	}
 	n, err := nginx.Number(1, maxLimit)(number)
-	if err != nil || number == text {
+	if err != nil {
 		return fmt.Errorf("the rate %s is not a number of requests per second or minute, such as 10r/s or 30r/m",
 			nginx.Quote(text))
 	}
-	if of.RequestsPerSecond, of.RequestsPerMinute = n, 0; !perSecond {
+	if of.RequestsPerSecond, of.RequestsPerMinute = n, 0; perMinute {
 		of.RequestsPerSecond, of.RequestsPerMinute = 0, n
 	}
 	return nil

@@ -129,7 +129,7 @@ func TestInvalidLimits(t *testing.T) {
 func TestInvalidZones(t *testing.T) {
 	for text, want := range map[string]string{
 		"limit_req_zone $host zone=a:1m rate=0r/s;":                 `"0r/s" is not a number of requests`,
-		"limit_req_zone $host zone=a:1m rate=1;":                    `"1" is not a number of requests`,
+		"limit_req_zone $host zone=a:1m rate=r/s;":                  `"r/s" is not a number of requests`,
 		"limit_req_zone $host zone=a:1m rate=1.5r/s;":               "is not a number of requests",
 		"limit_req_zone $host zone=a:1k rate=1r/s;":                 "the size 1k is too small",
 		"limit_req_zone $host zone=a rate=1r/s;":                    "is not a size",
