@@ -112,7 +112,8 @@ func CookieFlagWords() (all []string) {
 	return all
 }
 
-// change returns the value of a Set-Cookie field with other flags.
+// change returns the value of a Set-Cookie field with other flags. As in nginx, the value stays as it is if no flag is
+// known.
 func (c *cookieFlags) change(cookie string, variable func(string) string) string {
 	parts := strings.Split(cookie, ";")
 	for i, part := range parts {
@@ -125,10 +126,14 @@ func (c *cookieFlags) change(cookie string, variable func(string) string) string
 	for i, flag := range c.flags {
 		words[i] = strings.ToLower(flag.Expand(variable))
 	}
+	changed := false
 	for _, to := range flagChanges {
 		if slices.Contains(words, to.word) {
-			parts = withAttribute(parts, to.name, to.attribute)
+			parts, changed = withAttribute(parts, to.name, to.attribute), true
 		}
+	}
+	if !changed {
+		return cookie
 	}
 	return strings.Join(parts, "; ")
 }
