@@ -100,7 +100,7 @@ func TestLimitsOfSnippets(t *testing.T) {
 	const snippet, rps = annotations.Prefix + "configuration-snippet", annotations.Prefix + "limit-rps"
 	settings := parse(t, all, map[string]string{snippet: "limit_req_status 429;", rps: "1"})
 	filters := settings.Filters("/a")
-	if limit, ok := filters[0].(ir.RateLimit); len(filters) != 1 || !ok || limit.Status != 429 ||
+	if limit, ok := filters[0].(ir.RateLimit); len(filters) != 2 || !ok || limit.Status != 429 ||
 		limit.ConnectionsStatus != 503 {
 		t.Errorf("the filters are %+v", filters)
 	}

@@ -19,28 +19,47 @@ func TestLimitsOfHosts(t *testing.T) {
 	closed, last := ir.Maintenance{}, ir.URLRewrite{Target: "/x"}
 	ofHost := ir.ZoneLimits{Requests: requests("host"), Connections: connections, Status: 429}
 	rps, connection := ir.RateLimit{Zone: "a/web", RequestsPerSecond: 1}, ir.RateLimit{Zone: "a/web", Connections: 1}
-	for name, c := range map[string]struct{ own, want []ir.Filter }{
-		"no limits": {nil, []ir.Filter{ofHost}},
-		"limit-rps": {[]ir.Filter{rps}, []ir.Filter{rps, ir.ZoneLimits{Connections: connections, Status: 429}}},
+	rps.Status, connection.Status = 503, 503
+	withStatus := func(of ir.RateLimit, status int) ir.RateLimit {
+		of.Status = status
+		return of
+	}
+	for name, c := range map[string]struct {
+		of        *ir.ZoneLimits
+		own, want []ir.Filter
+	}{
+		"no limits": {&ofHost, nil, []ir.Filter{ofHost}},
+		"limit-rps": {
+			&ofHost, []ir.Filter{rps},
+			[]ir.Filter{withStatus(rps, 429), ir.ZoneLimits{Connections: connections, Status: 429}},
+		},
 		"limit-connections": {
-			[]ir.Filter{connection}, []ir.Filter{connection, ir.ZoneLimits{Requests: requests("host"), Status: 429}},
+			&ofHost, []ir.Filter{connection},
+			[]ir.Filter{withStatus(connection, 429), ir.ZoneLimits{Requests: requests("host"), Status: 429}},
 		},
 		"limit_req": {
-			[]ir.Filter{ir.ZoneLimits{Requests: requests("path")}},
+			&ofHost, []ir.Filter{ir.ZoneLimits{Requests: requests("path")}},
 			[]ir.Filter{ir.ZoneLimits{Requests: requests("path"), Connections: connections, Status: 429}},
 		},
 		"limit-rps and a status": {
-			[]ir.Filter{rps, ir.ZoneLimits{Status: 420}},
-			[]ir.Filter{rps, ir.ZoneLimits{Connections: connections, Status: 420}},
+			&ofHost, []ir.Filter{rps, ir.ZoneLimits{Status: 420}},
+			[]ir.Filter{withStatus(rps, 420), ir.ZoneLimits{Connections: connections, Status: 420}},
+		},
+		"only a status": {&ir.ZoneLimits{Status: 429}, []ir.Filter{rps}, []ir.Filter{withStatus(rps, 429)}},
+		"a host without limits": {
+			nil, []ir.Filter{withStatus(rps, 420), ir.ZoneLimits{Status: 420}}, []ir.Filter{withStatus(rps, 420)},
 		},
 	} {
 		web := ingress("a/web", 1, rule("a.example", "/ web"), each(func(p *hosts.Path) {
 			p.Filters, p.Early, p.BeforeLimits = append(append([]ir.Filter{closed}, c.own...), last), 1, 1
 		}))
-		web.Server = &hosts.Server{Limits: &ofHost, Filters: []ir.Filter{ir.Substitution{}}}
+		want := []ir.Filter{closed}
+		if c.of != nil {
+			web.Server = &hosts.Server{Limits: c.of, Filters: []ir.Filter{ir.Substitution{}}}
+			want = append(want, ir.Substitution{})
+		}
 		got := merged("a.example", &hosts.HostContext{}, web).Host.Routes[0].Filters
-		want := append(append([]ir.Filter{closed, ir.Substitution{}}, c.want...), last)
-		if diff := gocmp.Diff(want, got); diff != "" {
+		if diff := gocmp.Diff(append(append(want, c.want...), last), got); diff != "" {
 			t.Errorf("%s: (-want +got):\n%s", name, diff)
 		}
 	}

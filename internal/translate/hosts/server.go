@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -132,7 +133,7 @@ func (m *mergeState) withServer(r *Contribution, p *Path) *Path {
 	case r.Server != nil:
 		return p.withLimits(r.Server.SharedLimits).With(r.Server.Shared)
 	}
-	return p
+	return p.withLimits(nil)
 }
 
 // With returns a copy of the path with the filters of the host.
@@ -145,35 +146,56 @@ func (p *Path) With(filters []ir.Filter) *Path {
 	return &whole
 }
 
-// withLimits returns a copy of the path with the limits of the host. As in nginx, a path with limits of request rates
-// inherits no such limits, and likewise for limits of concurrent requests.
+// withLimits returns a copy of the path with the limits of the host, which may be nil. As in nginx, a path with limits
+// of request rates inherits no such limits, and likewise for limits of concurrent requests. Statuses are inherited for
+// limits of annotations, too.
 func (p *Path) withLimits(of *ir.ZoneLimits) *Path {
-	if of == nil {
+	rate, zones, rest := p.ownLimits()
+	if of == nil && zones == nil {
 		return p
 	}
-	whole, rest, outer := *p, p.Filters[p.BeforeLimits:], *of
-	var first []ir.Filter
-	if len(rest) > 0 {
-		if own, ok := rest[0].(ir.RateLimit); ok {
-			first, rest = rest[:1], rest[1:]
-			if own.RequestsPerSecond+own.RequestsPerMinute > 0 {
-				outer.Requests = nil
-			}
-			if own.Connections > 0 {
-				outer.Connections = nil
-			}
-		}
+	var limits ir.ZoneLimits
+	if of != nil {
+		limits = *of
 	}
-	if len(rest) > 0 {
-		if own, ok := rest[0].(ir.ZoneLimits); ok {
-			outer, rest = own.Within(&outer), rest[1:]
-		}
+	if rate.RequestsPerSecond+rate.RequestsPerMinute > 0 {
+		limits.Requests = nil
 	}
-	if outer.Guards() != ir.NoRequests {
-		first = slices.Concat(first, []ir.Filter{outer})
+	if rate.Connections > 0 {
+		limits.Connections = nil
 	}
-	whole.Filters = slices.Concat(p.Filters[:p.BeforeLimits], first, rest)
+	if zones != nil {
+		limits = zones.Within(&limits)
+	}
+	filters := slices.Clip(p.Filters[:p.BeforeLimits])
+	if rate.Zone != "" {
+		rate.Status = cmp.Or(limits.Status, rate.Status)
+		rate.ConnectionsStatus = cmp.Or(limits.ConnectionsStatus, rate.ConnectionsStatus)
+		filters = append(filters, rate)
+	}
+	if limits.Guards() != ir.NoRequests {
+		filters = append(filters, limits)
+	}
+	whole := *p
+	whole.Filters = append(filters, rest...)
 	return &whole
+}
+
+// ownLimits returns the limits of the annotations and of the snippets of a path, and the filters that follow them. rate
+// has no zone if there are no such annotations, and zones is nil if there is no such snippet.
+func (p *Path) ownLimits() (rate ir.RateLimit, zones *ir.ZoneLimits, rest []ir.Filter) {
+	rest = p.Filters[p.BeforeLimits:]
+	if len(rest) > 0 {
+		if of, ok := rest[0].(ir.RateLimit); ok {
+			rate, rest = of, rest[1:]
+		}
+	}
+	if len(rest) > 0 {
+		if of, ok := rest[0].(ir.ZoneLimits); ok {
+			zones, rest = &of, rest[1:]
+		}
+	}
+	return rate, zones, rest
 }
 
 // inherited returns the filters of a host without what a path replaces, as in nginx: a path with add_header or
