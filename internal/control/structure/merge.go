@@ -79,9 +79,28 @@ func mergeHTTP(apps, structure map[string]any, c settings.Config) error {
 		if err != nil {
 			return err
 		}
-		maps.Copy(existing, server)
+		for key, value := range server {
+			if existing[key] == nil || !adjustable(name, key, c) {
+				existing[key] = value
+			}
+		}
 	}
 	return nil
+}
+
+// adjustableKeys lists the settings of our servers for HTTP and HTTPS that the configuration may change. The values in
+// Structure are their defaults.
+var adjustableKeys = []string{
+	"idle_timeout", "max_header_bytes", "protocols", "read_header_timeout", "read_idle_timeout", "strict_sni_host",
+	"write_idle_timeout",
+}
+
+// adjustable reports whether the configuration may change a setting of one of our servers.
+func adjustable(server, key string, c settings.Config) bool {
+	if server == HealthServer || server == HTTPSServer && key == "protocols" && c.HTTP3 == settings.HTTP3Off {
+		return false
+	}
+	return slices.Contains(adjustableKeys, key)
 }
 
 // mergeShutdown sets Caddy's grace_period and shutdown_delay. It does not overwrite existing values unless our options
@@ -120,8 +139,37 @@ func mergeTLS(apps, ours map[string]any) error {
 		return err
 	}
 	ourPolicies, _ := list(Branch(wanted, "automation")["policies"])
-	automation["policies"], err = mergePolicies(policies, ourPolicies[0].(map[string]any), siteNames(apps))
-	return err
+	ourPolicy := ourPolicies[0].(map[string]any)
+	merged, err := mergePolicies(policies, ourPolicy, siteNames(apps))
+	if err != nil {
+		return err
+	}
+	automation["policies"] = merged
+	return mergePermission(automation, Branch(wanted, "automation", "on_demand"), merged[:len(merged)-1])
+}
+
+// mergePermission adds our permission module for certificates on demand, which denies all of them, unless the
+// configuration has another one. It removes our module if the configuration's own policies, which are the policies in
+// others, get certificates in handshakes, because Caddy asks the same module for all policies.
+func mergePermission(automation, ours map[string]any, others []any) error {
+	getsInHandshakes := slices.ContainsFunc(others, func(p any) bool {
+		policy, _ := p.(map[string]any)
+		return policy["on_demand"] == true || policy["get_certificate"] != nil
+	})
+	existing, err := child(automation, "on_demand")
+	if err != nil {
+		return err
+	}
+	switch {
+	case !getsInHandshakes && existing["permission"] == nil && existing["ask"] == nil:
+		maps.Copy(existing, ours)
+	case getsInHandshakes && reflect.DeepEqual(existing["permission"], ours["permission"]):
+		delete(existing, "permission")
+	}
+	if len(existing) == 0 {
+		delete(automation, "on_demand")
+	}
+	return nil
 }
 
 var errCatchAll = errors.New(

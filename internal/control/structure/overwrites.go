@@ -11,11 +11,7 @@ import (
 
 // instead says, for settings of our servers in Caddy's configuration, what the administrator can change in their place.
 var instead = map[string]string{
-	"idle_timeout":            "the ConfigMap key keep-alive",
-	"max_header_bytes":        "the ConfigMap key large-client-header-buffers",
 	"protocols":               "the option http3",
-	"read_header_timeout":     "the ConfigMap key client-header-timeout",
-	"read_idle_timeout":       "the ConfigMap key client-body-timeout",
 	"routes":                  "a chain, or a site with the k8singress directive",
 	"tls_connection_policies": "the ConfigMap keys ssl-protocols and ssl-ciphers",
 }
@@ -37,7 +33,7 @@ func Overwrites(config map[string]any, c settings.Config) (all []string) {
 		server := Branch(wanted, "servers", name)
 		switch {
 		case isThere(name) == (server != nil):
-			all = append(all, overwrites(name, Branch(servers, name), server)...)
+			all = append(all, overwrites(name, Branch(servers, name), server, c)...)
 		default:
 			all = append(all, fmt.Sprintf("%s: use the option %s", name, optionOf[name]))
 		}
@@ -46,10 +42,10 @@ func Overwrites(config map[string]any, c settings.Config) (all []string) {
 }
 
 // overwrites returns a text for each setting of the server with the given name whose existing value is not the wanted
-// one.
-func overwrites(name string, existing, wanted map[string]any) (all []string) {
+// one, except those that the configuration may change.
+func overwrites(name string, existing, wanted map[string]any, c settings.Config) (all []string) {
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
-		if reflect.DeepEqual(existing[key], wanted[key]) {
+		if existing[key] != nil && adjustable(name, key, c) || reflect.DeepEqual(existing[key], wanted[key]) {
 			continue
 		}
 		text := fmt.Sprintf("%s.%s", name, key)

@@ -18,19 +18,20 @@ func TestOverwrites(t *testing.T) {
 		"nothing":     {func(map[string]any) {}, nil},
 		"new servers": {func(servers map[string]any) { clear(servers) }, nil},
 		"additions": {func(servers map[string]any) {
+			server := servers[structure.HTTPServer].(map[string]any)
 			for _, key := range []string{"logs", "errors", "trusted_proxies"} {
-				servers[structure.HTTPServer].(map[string]any)[key] = map[string]any{"source": "static"}
+				server[key] = map[string]any{"source": "static"}
 			}
+			server["idle_timeout"] = "1s"
 		}, nil},
 		"settings": {func(servers map[string]any) {
 			server := servers[structure.HTTPSServer].(map[string]any)
-			server["listen"], server["idle_timeout"], server["strict_sni_host"] = []any{":1"}, "1s", true
+			server["listen"], server["automatic_https"] = []any{":1"}, map[string]any{}
 			delete(server, "routes")
 		}, []string{
-			"k8singress_https.idle_timeout: use the ConfigMap key keep-alive",
+			"k8singress_https.automatic_https",
 			"k8singress_https.listen: use the option https",
 			"k8singress_https.routes: use a chain, or a site with the k8singress directive",
-			"k8singress_https.strict_sni_host",
 		}},
 		"deleted": {func(servers map[string]any) { delete(servers, structure.HTTPServer) },
 			[]string{"k8singress_http: use the option http"}},
@@ -52,7 +53,8 @@ func TestOverwrites(t *testing.T) {
 			}
 			if name == "additions" {
 				kept := structure.Branch(config, "apps", "http", "servers", structure.HTTPServer)
-				if kept["logs"] == nil || kept["errors"] == nil || kept["trusted_proxies"] == nil {
+				if kept["logs"] == nil || kept["errors"] == nil || kept["trusted_proxies"] == nil ||
+					kept["idle_timeout"] != "1s" {
 					t.Errorf("Merge did not keep the additions: %v", kept)
 				}
 			}

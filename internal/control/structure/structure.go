@@ -80,6 +80,8 @@ func servers(c settings.Config) map[string]*caddyhttp.Server {
 	all := map[string]*caddyhttp.Server{}
 	if len(c.HTTP) > 0 {
 		all[HTTPServer] = server(c.HTTP)
+		// Caddy logs a warning for each protocol that needs TLS.
+		all[HTTPServer].Protocols = []string{"h1"}
 		all[HTTPServer].ListenerWrappersRaw = []json.RawMessage{wrapper(c)}
 	}
 	if len(c.HTTPS) > 0 {
@@ -162,12 +164,15 @@ func only(handler string) caddyhttp.RouteList {
 // tlsApp returns a TLS app with one catch-all policy. The certificate manager of the policy returns a certificate from
 // our certificate store for every name, so Caddy never contacts an issuer during a handshake. The issuers of the policy
 // answer ACME challenges, including challenges that another replica has started.
+//
+// The permission module denies certificates on demand. Without a permission module, Caddy warns that certificates on
+// demand can only come from the certificate manager.
 func tlsApp(c settings.Config) *caddytls.TLS {
 	return &caddytls.TLS{
 		Automation: &caddytls.AutomationConfig{Policies: []*caddytls.AutomationPolicy{{
 			ManagersRaw: []json.RawMessage{json.RawMessage(`{"via":"k8singress"}`)},
 			IssuersRaw:  Issuers(c),
-		}}},
+		}}, OnDemand: &caddytls.OnDemandConfig{PermissionRaw: json.RawMessage(`{"module":"k8singress"}`)}},
 		Cache:               &caddytls.CertCacheOptions{Capacity: certificates},
 		DisableOCSPStapling: true,
 		DisableStorageCheck: true,
