@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"reflect"
 
 	"go.uber.org/zap"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/control/structure"
 	"github.com/k8singress/k8singress/internal/http/front"
 	"github.com/k8singress/k8singress/internal/model/settings"
+	"github.com/k8singress/k8singress/internal/process/caddyinternals"
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
@@ -87,6 +90,9 @@ func (e *Engine) structure(ctx context.Context) (bool, error) {
 	if address == settings.AdminOff {
 		return false, e.complete()
 	}
+	if e.hasStructure(ctx) {
+		return false, nil
+	}
 	admin, err := apply.NewAdmin(address)
 	if err != nil {
 		return false, err
@@ -104,6 +110,21 @@ func (e *Engine) structure(ctx context.Context) (bool, error) {
 			zap.Strings("settings", overwritten))
 	}
 	return changed, err
+}
+
+// hasStructure reports whether the running configuration of Caddy already has all servers and settings that the options
+// require. It does not use the admin API, because Caddy logs each request to it. If the configuration cannot be read,
+// hasStructure returns false.
+func (e *Engine) hasStructure(ctx context.Context) bool {
+	raw, err := caddyinternals.RunningConfig(ctx)
+	if err != nil {
+		return false
+	}
+	var before, after map[string]any
+	if json.Unmarshal(raw, &before) != nil || json.Unmarshal(raw, &after) != nil || after == nil {
+		return false
+	}
+	return structure.Merge(after, e.Settings()) == nil && reflect.DeepEqual(before, after)
 }
 
 // complete returns an error if Caddy's configuration lacks a server that the options require. It is called if Caddy's

@@ -308,3 +308,26 @@ func TestWrapGetCertificate(t *testing.T) {
 		t.Errorf("%d policies of no server are changed", n)
 	}
 }
+
+// TestRunningConfig checks that the result is the configuration that Caddy has loaded, and that waiting for Caddy's
+// lock ends with the context.
+func TestRunningConfig(t *testing.T) {
+	lookAt(t,
+		"caddy.go: whether rawCfgJSON is the running configuration, and whether changeConfig holds rawCfgMu; without "+
+			"them the controller reads the configuration from the admin API, which logs each request")
+	const config = `{"admin":{"config":{"persist":false},"disabled":true}}`
+	if err := caddy.Load([]byte(config), true); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = caddy.Stop() })
+	if got, err := RunningConfig(t.Context()); err != nil || string(got) != config {
+		t.Errorf("got %s, error %v", got, err)
+	}
+	rawCfgMu.Lock()
+	defer rawCfgMu.Unlock()
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if got, err := RunningConfig(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("while Caddy loads a configuration: %s, error %v", got, err)
+	}
+}
