@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -129,6 +130,9 @@ func (a *App) Start() error {
 	}
 	gctune.Keep()
 	a.logs.Start()
+	if started.engine() == nil {
+		warnOfResume(os.Args[1:], caddy.ConfigAutosavePath)
+	}
 	started.join(a)
 	return nil
 }

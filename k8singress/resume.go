@@ -1,0 +1,30 @@
+package k8singress
+
+import (
+	"os"
+	"slices"
+
+	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/process/logs"
+)
+
+// warnOfResume logs a warning if the arguments of the command line ask Caddy to resume the configuration that it saved
+// last, in the file saved. A configuration with k8singress is never saved, because a saved one could be older than the
+// Caddyfile.
+func warnOfResume(arguments []string, saved string) {
+	isResume := func(argument string) bool {
+		return slices.Contains([]string{"--resume", "--resume=true", "-r"}, argument)
+	}
+	if len(arguments) == 0 || arguments[0] != "run" || !slices.ContainsFunc(arguments, isResume) {
+		return
+	}
+	const reason = "Caddy does not save configurations with k8singress, because they could be older than the Caddyfile"
+	log := logs.Logger("k8singress")
+	if _, err := os.Stat(saved); err != nil {
+		log.Warn("--resume has no effect, because there is nothing to resume: remove it", zap.String("reason", reason))
+		return
+	}
+	log.Warn("--resume has loaded a file that this version of k8singress has not saved, and that may be outdated: "+
+		"remove the file or --resume", zap.String("file", saved), zap.String("reason", reason))
+}
