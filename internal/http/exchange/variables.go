@@ -108,8 +108,8 @@ func (x *Exchange) Variable(name string) string {
 	return x.definedVariable(name)
 }
 
-// Reader returns a function that returns the value of a variable, as Variable does. It finds nginx's variables once, and
-// not for each request.
+// Reader returns a function that returns the value of a variable, as Variable does. It finds nginx's variables once,
+// and not for each request.
 func Reader(name string) func(*Exchange) string {
 	if value := VariableOf(name); value != nil {
 		return value

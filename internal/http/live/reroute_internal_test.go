@@ -202,8 +202,8 @@ func TestRerouteAfterResponse(t *testing.T) {
 // rerouteBenchmarks are requests that get one route, and requests that get another route.
 var rerouteBenchmarks = map[string]string{"one route": "/b", "two routes": "/a"}
 
-// serveAgain returns a function that serves a request for one of the paths in rerouteBenchmarks. It uses the same memory
-// each time.
+// serveAgain returns a function that serves a request for one of the paths in rerouteBenchmarks. It uses the same
+// memory each time.
 func serveAgain(t testing.TB, path string) func() {
 	table := scriptedTable(t, routesOf("/a", "/b"), map[string]script{"/a": rewriteTo("/b")})
 	x, w := exchangetest.New(t, "GET http://shop.example"+path)
