@@ -46,6 +46,8 @@ type Pattern struct {
 	text       string
 	expression *regexp.Regexp
 	size       int
+	// literals is nil if no text is excluded before the search.
+	literals *literals
 	// groupNames are the names that GroupNames returns.
 	groupNames []string
 	// program returns the compiled program for searches that count their steps. Few patterns need it, so it is compiled
@@ -98,7 +100,8 @@ func compile(flags, text string) (*Pattern, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pattern{text: whole, expression: expression, size: size,
+	prefix, _ := expression.LiteralPrefix()
+	p := &Pattern{text: whole, expression: expression, size: size, literals: newLiterals(tree, prefix),
 		program: sync.OnceValue(func() *syntax.Prog { return programOf(searched) })}
 	for _, name := range expression.SubexpNames() {
 		p.groupNames = append(p.groupNames, strings.ToLower(name))

@@ -154,7 +154,7 @@ func TestPrefix(t *testing.T) {
 // Size returns.
 func FuzzSearch(f *testing.F) {
 	for _, text := range append(hostile, `a|b`, `^$`, `(?m)^a$|\Bb`, `(?s)a.b`, `\bé+\b`, `(?i)k+s`, `(|a)+`,
-		`((a|b)*|c)d?$`, `x{2,4}?`) {
+		`((a|b)*|c)d?$`, `x{2,4}?`, `(?i)(kiss|abc+d|x(foo)?)`, `(?i)a?(long|skip){1,2}$`) {
 		f.Add(text, "/0aaa\nb é K/x")
 		f.Add(text, "")
 	}

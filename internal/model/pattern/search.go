@@ -50,6 +50,9 @@ const (
 // Search returns Yes if the pattern matches a part of text, otherwise No. It uses up a part of the budget, and returns
 // Unknown if the budget does not suffice.
 func (p *Pattern) Search(text string, b *Budget) Found {
+	if p.literals.exclude(text, &b.plain) {
+		return No
+	}
 	if cost := p.size * (len(text) + 1); cost <= b.plain {
 		b.plain -= cost
 		if p.expression.MatchString(text) {
@@ -82,6 +85,9 @@ func (p *Pattern) Submatch(text string) []int {
 // SearchGroups is like Search. If the pattern matches, it also returns the positions of the match and its capture
 // groups, as regexp.FindStringSubmatchIndex does.
 func (p *Pattern) SearchGroups(text string, b *Budget) (groups []int, found Found) {
+	if p.literals.exclude(text, &b.plain) {
+		return nil, No
+	}
 	if cost := p.size * (len(text) + 1); cost <= b.plain {
 		b.plain -= cost
 	} else if found := p.Search(text, b); found != Yes {
