@@ -17,6 +17,10 @@ const (
 	snippetTexts = 100
 )
 
+// userAgent is a header line of all requests, with and without snippets. A condition searches it.
+const userAgent = "User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) " +
+	"Chrome/131.0.0.0 Safari/537.36"
+
 // page is an HTML page.
 var page = func() string {
 	const head, row = "<html><head><title>Shop</title></head><body>\n",
@@ -97,6 +101,7 @@ func (p *prices) startSnippets(ctx context.Context, s site) error {
 	if err != nil {
 		return err
 	}
+	ours.header = userAgent
 	for i, each := range measuredSnippets {
 		p.all = append(p.all, &price{work: each.name + ", of no snippet", minimum: each.minimum, sides: [2]asked{
 			ours.gets(firstAnnotated+i, each.path, each.body), ours.gets(plainHost, each.path, each.plain),
