@@ -86,10 +86,10 @@ func (l *limitExcept) appliesTo(x *exchange.Exchange) bool {
 
 // check returns an error with status 403 if the first matching rule denies the client. A client without an IP address,
 // which is connected over a Unix socket, matches only rules for all clients.
-func (rules accessRuns) check(x *exchange.Exchange) error {
+func (r accessRuns) check(x *exchange.Exchange) error {
 	ip, err := netip.ParseAddr(x.Client().IP)
-	for i := range rules {
-		run := &rules[i]
+	for i := range r {
+		run := &r[i]
 		if run.all || err == nil && run.networks.has(ip) {
 			if run.allow {
 				return nil

@@ -42,7 +42,8 @@ var accessRulesCases = []filterCase{
 		},
 	},
 	{
-		name: "no rules for other methods", settings: `{"rules": [{"network": "all"}], "limit_except": {"methods": ["GET"]}}`,
+		name:     "no rules for other methods",
+		settings: `{"rules": [{"network": "all"}], "limit_except": {"methods": ["GET"]}}`,
 		requests: []requestCase{outside("192.0.2.1"), withMethod("POST", "192.0.2.1", "200")},
 	},
 	rejected("not a network for other methods", `{"limit_except": {"rules": [{"network": "a"}]}}`,

@@ -43,12 +43,18 @@ func (l *locationTexts) overridden() (all []report.Problem) {
 	if l.Read == nil {
 		return nil
 	}
+	add := func(annotation string, line int) {
+		all = append(all, report.Problem{Severity: report.Info, Reason: report.UnsupportedValue,
+			Field: report.AnnotationField(Key(annotation)), Message: fmt.Sprintf(
+				"line %d of location-snippet in the ConfigMap sets the same, and has no effect on this Ingress: "+
+					"the annotation takes precedence", line)})
+	}
+	if place := l.Read.WithoutPassword; place != nil && place.Shared && slices.Contains(l.Annotated, authType.Name) {
+		add(authType.Name, place.Line)
+	}
 	for _, v := range l.Read.Values {
 		if !l.applies(v) && slices.Contains(l.Annotated, v.Annotation) {
-			all = append(all, report.Problem{Severity: report.Info, Reason: report.UnsupportedValue,
-				Field: report.AnnotationField(Key(v.Annotation)), Message: fmt.Sprintf(
-					"line %d of location-snippet in the ConfigMap sets the same, and has no effect on this Ingress: "+
-						"the annotation takes precedence", v.Line)})
+			add(v.Annotation, v.Line)
 		}
 	}
 	return all
@@ -126,6 +132,11 @@ func (s *Settings) checkLocation() {
 	}
 	s.Closed = s.Closed || l.Read.Closed(false) != nil || l.Read.Closed(true) != nil ||
 		slices.ContainsFunc(l.Invalid, closes)
+	if place := l.Read.WithoutPassword; place != nil && !place.Shared && s.AsksPassword() {
+		l.Invalid = append(l.Invalid, snippets.Finding{Place: *place, Class: snippets.LeftOut,
+			Text: `"auth_basic" is left out, because nginx refuses it beside the annotation auth-type: remove ` +
+				`auth-type to serve clients without a password`})
+	}
 	for _, v := range l.Read.Values {
 		row := Table.Find(v.Annotation)
 		if row.Check == nil || !l.applies(v) {

@@ -63,7 +63,7 @@ func TestLinesOfRefusedSnippet(t *testing.T) {
 func TestSnippetBehindAnnotations(t *testing.T) {
 	defaults := annotations.Settings{}
 	if err := annotations.LocationsSnippet.Parse(&defaults,
-		"proxy_read_timeout 5s;\nproxy_send_timeout 6s;\nproxy_redirect /a /b;"); err != nil {
+		"proxy_read_timeout 5s;\nproxy_send_timeout 6s;\nproxy_redirect /a /b;\nauth_basic off;"); err != nil {
 		t.Fatal(err)
 	}
 	defaults.Finish()
@@ -77,6 +77,8 @@ func TestSnippetBehindAnnotations(t *testing.T) {
 			6 * time.Second, []string{"info proxy-read-timeout: line 1"}},
 		"another annotation": {map[string]string{annotations.Prefix + "proxy-redirect-from": "off"}, 5 * time.Second,
 			6 * time.Second, []string{"info proxy-redirect-from: line 3"}},
+		"a password": {map[string]string{annotations.Prefix + "auth-type": "basic"}, 5 * time.Second,
+			6 * time.Second, []string{"info auth-type: line 4"}},
 	} {
 		settings, problems := annotations.Parse(defaults, c.all)
 		if settings.Attempts.Read != c.read || settings.Attempts.Write != c.write {
@@ -136,7 +138,9 @@ func TestLimitExcept(t *testing.T) {
 			ir.Program{LimitExcept: other}, ir.SourceRanges{Allow: []string{denied}},
 		}},
 		"or a password": {
-			map[string]string{snippet: orPassword + rules + block, "denylist-source-range": denied, "auth-type": "basic"},
+			map[string]string{
+				snippet: orPassword + rules + block, "denylist-source-range": denied, "auth-type": "basic",
+			},
 			[]ir.Filter{ir.Program{LimitExcept: other}, ir.AnyOf{Filters: []ir.Filter{ir.AccessRules{
 				Rules:       list{deny(denied), own[0], own[1], deny("all")},
 				LimitExcept: limited(deny(denied), allow("172.16.0.0/12"), deny("all"), deny("all")),

@@ -103,3 +103,25 @@ func (r *reader) limitMethods() {
 	}
 	r.out.Program.LimitExcept = &r.methodLimit.LimitExcept
 }
+
+// authBasic interprets auth_basic. With "off", it cancels the auth_basic of an outer level.
+func (r *reader) authBasic(d *Directive) error {
+	err, asks := r.first(d), d.Args[0] != "off"
+	switch {
+	case asks && (err == nil || errors.As(err, new(*problem))):
+		err = &problem{Guard, "may reject clients: use the annotations auth-type and auth-secret"}
+	case err != nil:
+		return err
+	}
+	switch {
+	case r.scope.context == inLimitExcept && !asks:
+		return leftOut("passwords are the same for all methods: write it outside of limit_except")
+	case r.scope.context == inLimitExcept:
+		return err
+	case r.server == nil && !asks:
+		place := r.place(d)
+		r.out.WithoutPassword = &place
+	}
+	r.password = &asks
+	return err
+}

@@ -33,8 +33,8 @@ type authSection struct {
 // other directive that works in a location is a guard.
 var authSections = []authSection{
 	{Works, "the same as in a location, for the request to the service",
-		"set if return proxy_set_header more_set_input_headers more_clear_input_headers proxy_connect_timeout " +
-			"proxy_read_timeout proxy_send_timeout"},
+		"set if return auth_basic proxy_set_header more_set_input_headers more_clear_input_headers " +
+			"proxy_connect_timeout proxy_read_timeout proxy_send_timeout"},
 	{NoEffect, "it changes responses to clients",
 		"add_header expires default_type sub_filter sub_filter_once sub_filter_types sub_filter_last_modified " +
 			"proxy_cookie_domain proxy_cookie_path proxy_redirect absolute_redirect limit_rate limit_rate_after"},

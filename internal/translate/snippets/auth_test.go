@@ -59,7 +59,7 @@ func TestAuthClasses(t *testing.T) {
 		"proxy_set_header Upgrade $http_upgrade;": snippets.NoEffect, "gzip off;": snippets.NoEffect,
 		"more_set_headers 'A: b';": snippets.LeftOut, "proxy_hide_header WWW-Authenticate;": snippets.LeftOut,
 		"proxy_next_upstream error;": snippets.LeftOut, "proxy_ssl_certificate a;": snippets.LeftOut,
-		"proxy_set_header Content-Length '';": snippets.LeftOut, "auth_basic off;": snippets.LeftOut,
+		"proxy_set_header Content-Length '';": snippets.LeftOut, "auth_basic Staff;": snippets.Guard,
 		"allow 10.0.0.0/8;": snippets.Guard, "deny all;": snippets.Guard, "satisfy any;": snippets.Guard,
 		"rewrite ^ /a break;": snippets.Guard, "break;": snippets.Guard, "proxy_pass http://a;": snippets.Guard,
 		"if ($host) { break; }": snippets.Guard, "client_max_body_size 1;": snippets.Guard,

@@ -31,6 +31,7 @@ var interpreters = map[string]interpreter{
 
 	"allow":            {read: (*reader).rule},
 	"deny":             {read: (*reader).rule},
+	"auth_basic":       {read: (*reader).authBasic},
 	"auth_request_set": {read: (*reader).authVariable},
 
 	"more_set_input_headers":   {read: (*reader).moreSetInput},

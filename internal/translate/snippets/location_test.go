@@ -36,14 +36,6 @@ func meaning(t *testing.T, r *snippets.Result) string {
 	return strings.Join(parts, "\n")
 }
 
-// words returns rules as nginx writes them.
-func words(rules []ir.AccessRule) (all []string) {
-	for _, rule := range rules {
-		all = append(all, map[bool]string{true: "allow ", false: "deny "}[rule.Allow]+rule.Network)
-	}
-	return all
-}
-
 // lines returns the classes of the directives that are not of class Works, with their lines.
 func lines(r *snippets.Result) string {
 	var all []string
@@ -248,7 +240,8 @@ func TestFindings(t *testing.T) {
 		"limit_except GET { access_log off; }":     "left out: outside of limit_except",
 		"proxy_cache one;":                         "left out: k8singress.io/chains",
 		"root /var/www;":                           "left out: Service",
-		"auth_basic off;":                          "left out: auth-type",
+		"limit_except GET { auth_basic off; }":     "left out: outside of limit_except",
+		"auth_basic_user_file /a;":                 "left out: auth-secret",
 		"add_header Content-Length 1;":             "left out: Content-Length",
 		"add_header \"a b\" 1;":                    "left out: a b",
 		"add_header A \"b\nc\";":                   "left out: one line",
@@ -270,6 +263,7 @@ func TestFindings(t *testing.T) {
 		"location /admin { deny all; }":             "guard: changes who responds",
 		"limit_except GET { auth_basic a; }":        "guard: auth-secret",
 		"limit_except GET { proxy_pass http://a; }": "guard: changes who responds",
+		"auth_basic OFF;":                           "guard: auth-secret",
 		"auth_basic \"Staff\";":                     "guard: auth-secret",
 		"auth_request /auth;":                       "guard: auth-url",
 		"proxy_pass http://other;":                  "guard: who responds",
@@ -352,6 +346,9 @@ func TestFindings(t *testing.T) {
 		"expires 1h; expires 2h;":                              "unreadable: line 2 already",
 		"proxy_buffering maybe;":                               "unreadable: on or off",
 		"satisfy some;":                                        "unreadable: all, any",
+		"auth_basic off; auth_basic a;":                        "unreadable: line 2 already contains it",
+		"auth_basic off; auth_basic off;":                      "unreadable: line 2 already contains it",
+		"if ($host) { auth_basic off; }":                       "unreadable: does not allow",
 		"deny 10.0.0.0/40;":                                    "unreadable: network",
 		"limit_except GET { deny some; }":                      "unreadable: network",
 		"limit_except TRACE { deny all; }":                     "unreadable: \"TRACE\" is not one of the methods GET",
@@ -444,32 +441,6 @@ func TestTwoTexts(t *testing.T) {
 	bad := snippets.Location("expires 1h;", "location / { deny all; }")
 	if bad.Closed(false) != nil || bad.Closed(true) == nil {
 		t.Errorf("the wrong text is closed: %v", bad.Findings)
-	}
-}
-
-// limited returns the short form of a program with limit_except.
-func limited(methods, rules string) string {
-	return `{"limit_except":{"methods":[` + methods + `],"rules":[` + rules + `]}}`
-}
-
-// TestLimitInTwoTexts checks that the block of limit_except replaces only the rules of its own text, and that it must
-// not be in both texts.
-func TestLimitInTwoTexts(t *testing.T) {
-	const limit, rules = "limit_except POST { allow all; } ", "allow 10.0.0.1; deny all;"
-	want := limited(`"POST"`, `{"allow":true,"network":"all"}`) + "\ndeny 10.0.0.2/32\nallow 10.0.0.1/32\ndeny all\n" +
-		"besides limit_except: "
-	const own = "deny 10.0.0.2;"
-	if got := meaning(t, snippets.Location(limit+own, rules)); got != want+"allow 10.0.0.1/32, deny all" {
-		t.Errorf("the meaning is %s\nwant %s", got, want)
-	}
-	if got := meaning(t, snippets.Location(own, rules+limit)); got != want+"deny 10.0.0.2/32" {
-		t.Errorf("the meaning is %s\nwant %s", got, want)
-	}
-	for _, shared := range []string{limit, "limit_except POST { deny all; }", "limit_except GET { }"} {
-		r := snippets.Location("limit_except POST { }", shared)
-		if f := r.Closed(true); f == nil || !strings.Contains(f.Text, "remove one of them") {
-			t.Errorf("%s: the finding is %v", shared, f)
-		}
 	}
 }
 

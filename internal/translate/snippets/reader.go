@@ -41,6 +41,9 @@ type reader struct {
 	location *ServerLocation
 	// guarded is true if the level contains or inherits a guard that is not supported, and that locations inherit.
 	guarded bool
+	// password is true if auth_basic asks for a password, which is not supported, and false with "auth_basic off". Nil
+	// means that the level inherits it.
+	password *bool
 	// status is true if a server contains stub_status outside of its locations.
 	status bool
 	*common
@@ -124,9 +127,9 @@ func (r *reader) level(directives []Directive, of *scope) {
 	r.scope = outer
 }
 
-// notInherited are the guards that do not apply to locations in the location that contains them. Locations also inherit
-// nothing of a block of limit_except.
-var notInherited = []string{"limit_except", "location", "proxy_pass"}
+// notInherited are the guards that do not apply to locations in the location that contains them, or not always: a
+// location may cancel the auth_basic that it inherits. Locations also inherit nothing of a block of limit_except.
+var notInherited = []string{"auth_basic", "limit_except", "location", "proxy_pass"}
 
 // findSwallowed adds a finding for each argument that looks like the next directive, because a semicolon is missing in
 // front of it. nginx does not notice that in a directive with any number of arguments.
@@ -166,8 +169,6 @@ func (r *reader) judge(d *Directive) (Class, string) {
 	}
 	if class == Works && err == nil {
 		err = r.interpret(d)
-	} else if special := exceptions[d.Name]; special != nil {
-		err = special(d)
 	}
 	if p, m := (*problem)(nil), misuse(""); errors.As(err, &m) {
 		return Guard, quote(d.Name) + " " + string(m)
@@ -198,17 +199,6 @@ func sentence(name string, class Class, reason string) string {
 // notValid returns the text of the finding for a directive that nginx or this package refuses.
 func notValid(directive string, err error) string {
 	return fmt.Sprintf("%s is not valid: %v", quote(directive), err)
-}
-
-// exceptions maps directives that are not interpreted to functions that return a problem if other arguments than usual
-// make the class of the directive a different one.
-var exceptions = map[string]func(*Directive) error{
-	"auth_basic": func(d *Directive) error {
-		if d.Args[0] == "off" {
-			return leftOut("remove the annotation auth-type to serve clients without a password")
-		}
-		return nil
-	},
 }
 
 // rowOf returns the row of a directive, or an error if nginx would refuse the directive here.

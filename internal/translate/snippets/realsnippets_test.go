@@ -30,7 +30,6 @@ const (
 // mayBeUnsupported maps published directives that need not be interpreted to the reasons. It is not an error if one of
 // them is.
 var mayBeUnsupported = map[string]string{
-	"auth_basic":                  "only its argument off is common, and the annotation auth-type does the same",
 	"client_header_buffer_size":   "heads of requests are read before their hosts are known",
 	"large_client_header_buffers": "heads of requests are read before their hosts are known",
 }

@@ -75,7 +75,8 @@ func (s *scope) within(outer *scope) *ir.Directives {
 // guard that is not supported is closed.
 func (r *reader) inherit(outer *reader) {
 	r.guarded = r.guarded || outer.guarded
-	r.location.Closed = r.location.Closed || outer.guarded
+	r.password = cmp.Or(r.password, outer.password)
+	r.location.Closed = r.location.Closed || r.guarded || r.password != nil && *r.password
 	own, from := &r.top.own, &outer.top.own
 	own.InputHeaders = slices.Concat(from.InputHeaders, own.InputHeaders)
 	own.MoreHeaders = slices.Concat(from.MoreHeaders, own.MoreHeaders)

@@ -107,8 +107,13 @@ func TestLocations(t *testing.T) {
 		"location /a { auth_request /x; }": "/a: closed",
 		"location /a { location /a/b { location ~ c { } } auth_request /x; } location = /a/c { }": "" +
 			"/a: closed\n/a/b: closed\n~ c in /a/b: closed\n= /a/c:",
-		"location /a { location /a/b { auth_request /x; } }":         "/a:\n/a/b: closed",
-		"location /a { proxy_pass http://$host; location /a/b { } }": "/a: closed\n/a/b:",
+		"location /a { auth_basic a; auth_basic_user_file b; location /a/b { auth_basic off; location /a/b/c { } } " +
+			"location /a/d { } }": "/a: closed\n/a/b:\n/a/b/c:\n/a/d: closed",
+		"location /a { auth_basic a; auth_request b; location /a/b { auth_basic off; } }": "/a: closed\n/a/b: closed",
+		"location /a { auth_basic off; location /a/b { auth_basic a; } }":                 "/a:\n/a/b: closed",
+		"auth_basic off; location /a { }":                                                 "/a:",
+		"location /a { location /a/b { auth_request /x; } }":                              "/a:\n/a/b: closed",
+		"location /a { proxy_pass http://$host; location /a/b { } }":                      "/a: closed\n/a/b:",
 		"location /a { limit_except GET { deny all; } location /a/b { } }": "/a: " +
 			limited(`"GET","HEAD"`, `{"network":"all"}`) + "\n/a/b:",
 		"location /a { limit_except GET { auth_basic a; } location /a/b { } }": "/a: closed\n/a/b:",
@@ -171,7 +176,8 @@ func TestSharedLocations(t *testing.T) {
 // TestClosedServers checks texts because of which requests for all paths must be rejected.
 func TestClosedServers(t *testing.T) {
 	for _, text := range []string{
-		"auth_request /x;", "limit_except GET { deny all; }", "location /a {", "location /a { unknown; }", "location a { }", "location /a;",
+		"auth_request /x;", "auth_basic a; location /a { auth_basic off; }", "limit_except GET { deny all; }",
+		"location /a {", "location /a { unknown; }", "location a { }", "location /a;",
 		"location ~ ( { }", "location ! /a { }", "location = /a { location /a/b { } }",
 		"location /a { location /b { } }", "location /a { } location ^~ /a { }", "location = /a { } location = /a { }",
 		`location ~ \.php$ { location /a { } }`, "location ~ /a { location ~ b { location = /a/b { } } }",

@@ -24,6 +24,8 @@ type Result struct {
 	Limits       *ir.ZoneLimits
 	// TryFiles is nil if the text does not pass all requests on.
 	TryFiles *ir.TryFiles
+	// WithoutPassword is the place of "auth_basic off", or nil.
+	WithoutPassword *Place
 	// Values are the directives that have the effect of an annotation. No annotation, and no part of an annotation,
 	// occurs twice.
 	Values []Value
