@@ -17,6 +17,9 @@ func words(rules []ir.AccessRule) (all []string) {
 	return all
 }
 
+// besides precedes the rules that apply besides the block of limit_except.
+const besides = "\nbesides limit_except:"
+
 // limited returns the short form of a program with limit_except.
 func limited(methods, rules string) string {
 	return `{"limit_except":{"methods":[` + methods + `],"rules":[` + rules + `]}}`
@@ -26,13 +29,13 @@ func limited(methods, rules string) string {
 // not be in both texts.
 func TestLimitInTwoTexts(t *testing.T) {
 	const limit, rules = "limit_except POST { allow all; } ", "allow 10.0.0.1; deny all;"
-	want := limited(`"POST"`, `{"allow":true,"network":"all"}`) + "\ndeny 10.0.0.2/32\nallow 10.0.0.1/32\ndeny all\n" +
-		"besides limit_except: "
+	want := limited(`"POST"`, `{"allow":true,"network":"all"}`) +
+		"\ndeny 10.0.0.2/32\nallow 10.0.0.1/32\ndeny all" + besides
 	const own = "deny 10.0.0.2;"
-	if got := meaning(t, snippets.Location(limit+own, rules)); got != want+"allow 10.0.0.1/32, deny all" {
+	if got := meaning(t, snippets.Location(limit+own, rules)); got != want+" allow 10.0.0.1/32, deny all" {
 		t.Errorf("the meaning is %s\nwant %s", got, want)
 	}
-	if got := meaning(t, snippets.Location(own, rules+limit)); got != want+"deny 10.0.0.2/32" {
+	if got := meaning(t, snippets.Location(own, rules+limit)); got != want+" deny 10.0.0.2/32" {
 		t.Errorf("the meaning is %s\nwant %s", got, want)
 	}
 	for _, shared := range []string{limit, "limit_except POST { deny all; }", "limit_except GET { }"} {

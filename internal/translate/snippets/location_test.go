@@ -25,8 +25,8 @@ func meaning(t *testing.T, r *snippets.Result) string {
 	}
 	if r.Access != nil {
 		parts = append(parts, words(r.Access.Rules)...)
-		if limit := r.Access.LimitExcept; limit != nil && len(limit.Rules) > 0 {
-			parts = append(parts, "besides limit_except: "+strings.Join(words(limit.Rules), ", "))
+		if limit := r.Access.LimitExcept; limit != nil {
+			parts = append(parts, strings.TrimRight(besides[1:]+" "+strings.Join(words(limit.Rules), ", "), " "))
 		}
 	}
 	for i := range r.Values {
@@ -161,13 +161,13 @@ func TestOtherEffects(t *testing.T) {
 		"allow 10.0.0.0/8; allow 2001:db8::1; deny all;": "allow 10.0.0.0/8\nallow 2001:db8::1/128\ndeny all",
 		"deny 192.0.2.7; allow all;":                     "deny 192.0.2.7/32\nallow all",
 		"deny 192.0.2.77/24;":                            "deny 192.0.2.0/24",
-		"limit_except get { deny all; }":                 limited(`"GET","HEAD"`, `{"network":"all"}`),
+		"limit_except get { deny all; }":                 limited(`"GET","HEAD"`, `{"network":"all"}`) + besides,
 		"limit_except HEAD PUT Put { allow 10.0.0.0/8; deny all; }": limited(`"HEAD","PUT"`,
-			`{"allow":true,"network":"10.0.0.0/8"},{"network":"all"}`),
+			`{"allow":true,"network":"10.0.0.0/8"},{"network":"all"}`) + besides,
 		"deny 10.0.0.1; limit_except POST { allow all; } allow all;": limited(`"POST"`,
-			`{"allow":true,"network":"all"}`) + "\ndeny 10.0.0.1/32\nallow all",
+			`{"allow":true,"network":"all"}`) + "\ndeny 10.0.0.1/32\nallow all" + besides,
 		"limit_except GET { } deny all;":                 "deny all",
-		"limit_except GET { deny all; auth_basic off; }": limited(`"GET","HEAD"`, `{"network":"all"}`),
+		"limit_except GET { deny all; auth_basic off; }": limited(`"GET","HEAD"`, `{"network":"all"}`) + besides,
 		"sub_filter '</head>' '<b>$host</b>';": `{"pairs":[{"from":"\u003c/head\u003e",` +
 			`"to":"\u003cb\u003e$host\u003c/b\u003e"}]}`,
 		"sub_filter a b; sub_filter c ''; sub_filter_once off; sub_filter_types text/css *; " +

@@ -97,8 +97,9 @@ func (r *reader) inherit(outer *reader) {
 		r.top.logged = outer.top.logged
 	}
 	own.DefaultType = cmp.Or(own.DefaultType, from.DefaultType)
-	if r.out.Access == nil {
-		r.out.Access = outer.out.Access
+	if rules := outer.rules(); r.out.Access == nil && rules != nil {
+		// The block of limit_except is not inherited.
+		r.out.Access = &ir.AccessRules{Rules: rules}
 	}
 	r.out.Limits = within(r.out.Limits, outer.out.Limits)
 	inherit(&r.substitution.Types, outer.substitution.Types)

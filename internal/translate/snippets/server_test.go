@@ -115,10 +115,12 @@ func TestLocations(t *testing.T) {
 		"location /a { location /a/b { auth_request /x; } }":                              "/a:\n/a/b: closed",
 		"location /a { proxy_pass http://$host; location /a/b { } }":                      "/a: closed\n/a/b:",
 		"location /a { limit_except GET { deny all; } location /a/b { } }": "/a: " +
-			limited(`"GET","HEAD"`, `{"network":"all"}`) + "\n/a/b:",
+			limited(`"GET","HEAD"`, `{"network":"all"}`) + besides + "\n/a/b:",
+		"location /a { deny all; limit_except PUT { allow all; } location /a/b { } location /a/c { allow all; } }": "" +
+			"/a: " + limited(`"PUT"`, `{"allow":true,"network":"all"}`) + "\ndeny all" + besides + "\n/a/b: deny all\n/a/c: allow all",
 		"location /a { limit_except GET { auth_basic a; } location /a/b { } }": "/a: closed\n/a/b:",
 		"allow 10.0.0.1; location /a { limit_except PUT { allow all; } }": "allow 10.0.0.1/32\n/a: " +
-			limited(`"PUT"`, `{"allow":true,"network":"all"}`) + "\nallow 10.0.0.1/32",
+			limited(`"PUT"`, `{"allow":true,"network":"all"}`) + "\nallow 10.0.0.1/32" + besides,
 		`location /a { location ~ \.php$ { deny all; } }`: "/a:" + "\n" + `~ \.php$ in /a: deny all`,
 		"location ~ ^/a { location ~ b { } add_header A b; }": `~ ^/a: {"add_headers":[{"name":"A","value":"b"}]}` +
 			"\n" + `~ b in ^/a: {"add_headers":[{"name":"A","value":"b"}]}`,
