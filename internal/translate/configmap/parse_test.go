@@ -392,20 +392,18 @@ func TestOtherKeys(t *testing.T) {
 func TestIgnoredSnippets(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{"main-snippet", "false", ""},
-		{"main-snippet", "env A;\nworker_processes 4;", `warning: line 1: "env" is left out: nothing here reads ` +
-			"environment variables for a snippet\n" + `info: line 2: "worker_processes" has no effect: the ` +
-			`controller is ` +
-			"one process that uses all processors of its pod"},
-		{"main-snippet", "env A", "warning: line 1: the text is not valid nginx configuration: the text ends " +
-			"inside a " +
-			`directive: add ";"`},
-		{"main-snippet", strings.Repeat("env A;", 20_000), "warning: the text is longer than 65536 bytes"},
-		{"stream-snippet", "server { listen 53 udp; proxy_pass dns.infra.svc:53; }", `warning: line 1: "server" ` +
-			`is left ` +
-			`out: add "53": infra/dns:53 to the ConfigMap of the option udp_services`},
-		{"stream-snippet", "server { listen 53 udp;", "warning: line 1: the text is not valid nginx " +
-			"configuration: the " +
-			`text ends inside a block: add "}"`},
+		{"main-snippet", "env A;\nworker_processes 4;",
+			`warning: line 1: "env" is left out: nothing here reads environment variables for a snippet` + "\n" +
+				`info: line 2: "worker_processes" has no effect: ` +
+				"the controller is one process that uses all processors of its pod"},
+		{"main-snippet", "env A", "warning: line 1: the text is not valid nginx configuration: " +
+			`the text ends inside a directive: add ";"`},
+		{"main-snippet", strings.Repeat("env A;", 20_000), "warning: the text is longer than 65536 bytes: shorten it"},
+		{"stream-snippet", "server { listen 53 udp; proxy_pass dns.infra.svc:53; }",
+			`warning: line 1: "server" is left out: ` +
+				`add "53": infra/dns:53 to the ConfigMap of the option udp_services`},
+		{"stream-snippet", "server { listen 53 udp;", "warning: line 1: the text is not valid nginx configuration: " +
+			`the text ends inside a block: add "}", or quotes around an argument that contains "{"`},
 	} {
 		config, problems := parse(map[string]string{test.name: test.text})
 		var got []string

@@ -31,9 +31,9 @@ func (r *reader) condition(args []string) (c ir.Condition, err error) {
 	words, ok := withoutParentheses(args)
 	switch {
 	case !ok || len(words) == 0:
-		return c, errors.New("the condition must be in parentheses")
+		return c, errors.New("the condition is not in parentheses: write if ($variable = text) { ... }")
 	case isFileTest(words[0]):
-		return c, errors.New("conditions on files are not supported, because no files are served")
+		return c, errors.New("conditions on files are not supported, because no files are served: remove the if")
 	case len(words) != 1 && len(words) != 3 || len(words[0]) < 2 || words[0][0] != '$':
 		return c, errors.New("write a condition as ($variable), ($variable = text) or ($variable ~ expression)")
 	}

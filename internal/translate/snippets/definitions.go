@@ -103,7 +103,7 @@ func eachEntry(d *Directive, read func(*Directive) error) error {
 		err := error(nil)
 		switch {
 		case line.Block != nil:
-			err = errors.New("a block is not allowed here")
+			err = errors.New("a block is not allowed here: write a text and a value")
 		case line.Name == "include":
 			err = errOtherFile
 		default:
@@ -118,8 +118,8 @@ func eachEntry(d *Directive, read func(*Directive) error) error {
 
 var (
 	errWords   = errors.New("write a text and a value")
-	errDefault = errors.New("there is more than one default")
-	errTwice   = errors.New("the text occurs twice")
+	errDefault = errors.New("there is more than one default: remove one of them")
+	errTwice   = errors.New("the text occurs twice: remove one of its lines")
 )
 
 // mapReader reads the block of a map.
@@ -190,7 +190,8 @@ func (r *reader) defineGeo(d *Directive) error {
 	of.uses = []string{"remote_addr"}
 	if len(d.Args) == 2 {
 		if !strings.HasPrefix(d.Args[0], "$") || !nginx.IsVariable(d.Args[0][1:]) {
-			return fmt.Errorf("%s is not a variable", nginx.Quote(d.Args[0]))
+			return fmt.Errorf("%s is not a variable: write a variable with an address, such as $remote_addr",
+				nginx.Quote(d.Args[0]))
 		}
 		of.uses = nil
 		if g.to.Address, err = of.template(d.Args[0]); err != nil {
@@ -256,7 +257,7 @@ func (g *geoReader) network(text string) (at addressRange, err error) {
 			at.last, err = netip.ParseAddr(last)
 		}
 		if err != nil || !at.first.Is4() || !at.last.Is4() || at.last.Less(at.first) {
-			return at, fmt.Errorf("%s is not a range of IPv4 addresses", nginx.Quote(text))
+			return at, fmt.Errorf("%s is not a range of IPv4 addresses, such as 10.0.0.1-10.0.0.9", nginx.Quote(text))
 		}
 		return at, nil
 	}
@@ -264,7 +265,7 @@ func (g *geoReader) network(text string) (at addressRange, err error) {
 	if err != nil {
 		var address netip.Addr
 		if address, err = netip.ParseAddr(text); err != nil || address.Zone() != "" {
-			return at, fmt.Errorf("%s is not a network", nginx.Quote(text))
+			return at, fmt.Errorf("%s is not a network, such as 10.0.0.0/8", nginx.Quote(text))
 		}
 		network = netip.PrefixFrom(address, address.BitLen())
 	}
@@ -376,7 +377,7 @@ func (r *reader) use(of *definition, name string, byName map[string]*definition)
 		return
 	case used.state == inProgress:
 		of.state = undefined
-		r.mark(of, Unreadable, fmt.Sprintf("the variables $%s and $%s depend on each other", of.Name, name))
+		r.refuse(of.finding, fmt.Errorf("the variables $%s and $%s depend on each other", of.Name, name))
 		return
 	case r.resolve(used, byName) == undefined:
 		r.use(of, name, byName)

@@ -21,7 +21,7 @@ func (r *reader) errorPage(d *Directive) error {
 	page := ir.ErrorPage{Target: d.Args[len(codes)]}
 	if status, ok := strings.CutPrefix(codes[len(codes)-1], "="); ok {
 		if codes = codes[:len(codes)-1]; len(codes) == 0 {
-			return errors.New("the status codes to replace are missing")
+			return errors.New("the status codes to replace are missing: write them first, such as 403 =200 /page")
 		}
 		var err error
 		if page.AnyStatus = status == ""; !page.AnyStatus {
@@ -36,7 +36,7 @@ func (r *reader) errorPage(d *Directive) error {
 		case err != nil:
 			return err
 		case status == exchange.ClientGone:
-			return errors.New("no client receives a page for 499")
+			return errors.New("no client receives a page for 499: remove this code")
 		case !slices.Contains(page.Statuses, status):
 			page.Statuses = append(page.Statuses, status)
 		}

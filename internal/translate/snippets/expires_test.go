@@ -33,7 +33,7 @@ func TestExpires(t *testing.T) {
 		"expires --1;":            `"-1" is not a time`,
 		"expires 200y;":           "at most 100 years",
 		"expires 500ms;":          "write a time in seconds",
-		"expires changed 1h;":     `"changed" is not modified`,
+		"expires changed 1h;":     `write modified in front of the time`,
 		"expires modified epoch;": "write a time behind modified",
 		"expires modified @1h;":   "a time of day cannot follow modified",
 		"expires @25h;":           `"@25h" is not a time of day`,

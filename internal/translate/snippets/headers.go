@@ -16,7 +16,7 @@ import (
 // countHeaders adds n to the number of header fields that the program changes.
 func (r *reader) countHeaders(n int) error {
 	if r.headers += n; r.headers > maxHeaders {
-		return fmt.Errorf("the snippet changes more than %d header fields", maxHeaders)
+		return fmt.Errorf("the snippet changes more than %d header fields: remove some of them", maxHeaders)
 	}
 	return nil
 }
@@ -42,7 +42,8 @@ func (r *reader) addHeader(d *Directive) error {
 	to := ir.AddedHeader{Name: d.Args[0], Value: d.Args[1]}
 	if len(d.Args) == 3 {
 		if to.Always = d.Args[2] == "always"; !to.Always {
-			return fmt.Errorf("%s is not always", nginx.Quote(d.Args[2]))
+			return fmt.Errorf("%s is not always: if it belongs to the value, write the value in quotes",
+				nginx.Quote(d.Args[2]))
 		}
 	}
 	if err := r.checkTemplate(&to.Value); err != nil {
@@ -152,7 +153,7 @@ func (r *reader) checkCookie(name *string) error {
 func (r *reader) expires(d *Directive) error {
 	text, modified := d.Args[len(d.Args)-1], len(d.Args) == 2
 	if modified && d.Args[0] != "modified" {
-		return fmt.Errorf("%s is not modified", nginx.Quote(d.Args[0]))
+		return fmt.Errorf("write modified in front of the time, and not %s", nginx.Quote(d.Args[0]))
 	}
 	if strings.Contains(text, "$") {
 		if err := r.checkTemplate(&text); err != nil {

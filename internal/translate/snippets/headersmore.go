@@ -73,7 +73,7 @@ func (r *reader) checkSet(h *ir.Header, input bool) error {
 func (r *reader) checkCleared(h *ir.Header, _ bool) error {
 	name := strings.TrimSuffix(h.Name, "*")
 	if name == "" {
-		return errors.New("the name of a header is missing before the asterisk")
+		return errors.New("the name of a header is missing before the asterisk: write a part of it, such as X-App-*")
 	}
 	return checkField(name)
 }
@@ -91,9 +91,9 @@ func moreOptions(args []string, input bool) (fields []string, to ir.MoreHeaders,
 			to.IfPresent = true
 			continue
 		case option != "-t" && (option != "-s" || input):
-			return nil, to, fmt.Errorf("the option %s is not supported", nginx.Quote(option))
+			return nil, to, fmt.Errorf("there is no option %s: write %s", nginx.Quote(option), optionsOf(input))
 		case len(args) == 1:
-			return nil, to, fmt.Errorf("the option %s needs a value", option)
+			return nil, to, fmt.Errorf("the option %s needs a value, and a header behind it", option)
 		}
 		args = args[1:]
 		if err := restrict(&to, option, nginx.List(args[0])); err != nil {
@@ -101,9 +101,17 @@ func moreOptions(args []string, input bool) (fields []string, to ir.MoreHeaders,
 		}
 	}
 	if fields == nil {
-		return nil, to, errors.New("it names no header")
+		return nil, to, errors.New(`it names no header: write "NAME: VALUE", or only the name to clear a header`)
 	}
 	return fields, to, nil
+}
+
+// optionsOf returns the options that nginx knows, for a message.
+func optionsOf(input bool) string {
+	if input {
+		return "-r or -t TYPES"
+	}
+	return "-s STATUSES or -t TYPES"
 }
 
 // restrict adds the words of the options -s or -t to a directive.
@@ -115,7 +123,7 @@ func restrict(to *ir.MoreHeaders, option string, words []string) error {
 	for _, word := range words {
 		status, err := strconv.Atoi(word)
 		if err != nil || status < 100 || status > 999 {
-			return fmt.Errorf("%s is not a status code", nginx.Quote(word))
+			return fmt.Errorf("%s is not a status code from 100 to 999", nginx.Quote(word))
 		}
 		to.Statuses = append(to.Statuses, status)
 	}

@@ -128,8 +128,8 @@ func TestHTTPFindings(t *testing.T) {
 		"map $uri $a { ~(?=a) 1; }":           "unreadable: ",
 		"map $uri $a { a 1; hostnames; }":     "unreadable: ",
 		"map $uri $a { hostnames; a.*.b 1; }": "unreadable: ",
-		"map $a $a { }": "unreadable: line 1: \"map\" is not " +
-			"supported: the variables $a and $a",
+		"map $a $a { }": "unreadable: line 1: \"map\" is not valid: " +
+			"the variables $a and $a",
 		"map $b $a { } map $uri $b { default $a; }": "unreadable: ",
 		"geo $a { 10.0.0.0/33 1; }": "unreadable: line 1: \"geo\" is not valid: " +
 			"line 1: \"10.0.0.0/33\" is not",

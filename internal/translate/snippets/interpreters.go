@@ -106,9 +106,9 @@ func (r *reader) authVariable(d *Directive) error {
 func (r *reader) subFilter(d *Directive) error {
 	switch to := &r.substitution; {
 	case d.Args[0] == "":
-		return errors.New("the text to replace is empty")
+		return errors.New("the text to replace is empty: write the text to search for")
 	case len(to.Pairs) == substitute.MaxTexts:
-		return fmt.Errorf("there are more than %d texts to replace", substitute.MaxTexts)
+		return fmt.Errorf("there are more than %d texts to replace: remove some of them", substitute.MaxTexts)
 	}
 	for i := range d.Args {
 		if err := r.checkTemplate(&d.Args[i]); err != nil {

@@ -125,12 +125,12 @@ func readZone(text string) (name string, maxClients int, err error) {
 	name, size, _ := strings.Cut(text, ":")
 	n, err := nginx.Size(size)
 	switch {
-	case name == "":
+	case name == "", size == "":
 		return "", 0, errNoZone
 	case err != nil:
 		return "", 0, err
 	case n < minZone:
-		return "", 0, fmt.Errorf("the size %s is too small: a zone has at least 32k", size)
+		return "", 0, fmt.Errorf("the size %s is too small: write at least 32k", size)
 	}
 	return name, int(n / bytesPerClient), nil
 }
@@ -207,7 +207,7 @@ func (r *reader) limitRequests(d *Directive, zones map[string]ir.RequestZone) er
 	}
 	to := r.limits()
 	if slices.ContainsFunc(to.Requests, func(o ir.RequestLimit) bool { return o.Zone.Name == name }) {
-		return fmt.Errorf("the zone %s is used twice", nginx.Quote(name))
+		return fmt.Errorf("the zone %s is used twice: remove one of the limits", nginx.Quote(name))
 	}
 	to.Requests = append(to.Requests, of)
 	return r.countHeaders(1)
@@ -224,7 +224,7 @@ func (r *reader) limitConnections(d *Directive, zones map[string]ir.Zone) error 
 	}
 	to := r.limits()
 	if slices.ContainsFunc(to.Connections, func(o ir.ConnectionLimit) bool { return o.Zone.Name == zone.Name }) {
-		return fmt.Errorf("the zone %s is used twice", nginx.Quote(zone.Name))
+		return fmt.Errorf("the zone %s is used twice: remove one of the limits", nginx.Quote(zone.Name))
 	}
 	to.Connections = append(to.Connections, ir.ConnectionLimit{Zone: zone, Max: n})
 	return r.countHeaders(1)

@@ -132,7 +132,7 @@ func TestInvalidZones(t *testing.T) {
 		"limit_req_zone $host zone=a:1m rate=r/s;":                  `"r/s" is not a number of requests`,
 		"limit_req_zone $host zone=a:1m rate=1.5r/s;":               "is not a number of requests",
 		"limit_req_zone $host zone=a:1k rate=1r/s;":                 "the size 1k is too small",
-		"limit_req_zone $host zone=a rate=1r/s;":                    "is not a size",
+		"limit_req_zone $host zone=a rate=1r/s;":                    "write zone=NAME:SIZE",
 		"limit_req_zone $host zone=:1m rate=1r/s;":                  "it needs a zone",
 		"limit_req_zone $host rate=1r/s rate=1r/s;":                 "it needs a zone",
 		"limit_req_zone $host zone=a:1m burst=5;":                   `and not "burst=5"`,

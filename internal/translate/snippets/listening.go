@@ -53,7 +53,7 @@ func (r *reader) listeningServer(d *Directive) error {
 		return &problem{Guard, "could respond in place of Ingresses, because it listens on a port of ingress-nginx: " +
 			"write its content into the ConfigMap keys server-snippet and location-snippet"}
 	case len(r.listening) == maxServers:
-		return leftOut(fmt.Sprintf("there are more than %d servers", maxServers))
+		return leftOut(fmt.Sprintf("there are more than %d servers: remove some of them", maxServers))
 	}
 	r.listening = append(r.listening, listeningReader{d, len(r.out.Findings) - 1})
 	return nil

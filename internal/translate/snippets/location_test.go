@@ -344,7 +344,7 @@ func TestFindings(t *testing.T) {
 		"more_set_headers -s 4xx 'A: b';":                      "unreadable: 4xx",
 		"more_clear_headers *;":                                "unreadable: asterisk",
 		"expires 1h; expires 2h;":                              "unreadable: line 2 already",
-		"proxy_buffering maybe;":                               "unreadable: on or off",
+		"proxy_buffering maybe;":                               "unreadable: neither on nor off",
 		"satisfy some;":                                        "unreadable: all, any",
 		"auth_basic off; auth_basic a;":                        "unreadable: line 2 already contains it",
 		"auth_basic off; auth_basic off;":                      "unreadable: line 2 already contains it",

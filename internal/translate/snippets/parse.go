@@ -31,11 +31,11 @@ type Directive struct {
 }
 
 var (
-	errTooLong = fmt.Errorf("the text is longer than %d bytes", MaxBytes)
-	errBlocks  = fmt.Errorf("the text has more than %d blocks", maxBlocks)
+	errTooLong = fmt.Errorf("the text is longer than %d bytes: shorten it", MaxBytes)
+	errBlocks  = fmt.Errorf("the text has more than %d blocks: use fewer conditions and locations", maxBlocks)
 	errLua     = errors.New("the text contains Lua code: use a handler chain (annotation k8singress.io/chains)")
 	// errUTF8 is the error for other bytes, which would not survive the JSON configuration.
-	errUTF8 = errors.New("the text is not valid UTF-8")
+	errUTF8 = errors.New("the text is not valid UTF-8: save it with this encoding")
 )
 
 // lua matches the names of OpenResty directives that contain Lua code. They are rejected, because the end of Lua code
@@ -88,9 +88,10 @@ func (l *lexer) block(depth int) ([]Directive, error) {
 		case err != nil:
 			return nil, err
 		case end == 0 && depth > 0:
-			return nil, errors.New(`the text ends inside a block: add "}"`)
+			return nil, errors.New(
+				`the text ends inside a block: add "}", or quotes around an argument that contains "{"`)
 		case end == '}' && depth == 0:
-			return nil, errors.New(`unexpected "}"`)
+			return nil, errors.New(`unexpected "}": remove it, or add the "{" in front of it`)
 		case end == 0, end == '}':
 			return all, nil
 		}
@@ -118,8 +119,11 @@ func (l *lexer) statement() (words []string, line int, end byte, err error) {
 		}
 		c := l.text[l.at]
 		if special := c == ';' || c == '{' || c == '}'; special {
-			if (c == '}') == (words != nil) {
-				return nil, 0, 0, fmt.Errorf("unexpected %q", string(c))
+			switch unexpected := (c == '}') == (words != nil); {
+			case unexpected && c == '}':
+				return nil, 0, 0, errors.New(`unexpected "}": add ";" in front of it`)
+			case unexpected:
+				return nil, 0, 0, fmt.Errorf("unexpected %q: remove it, or add a directive in front of it", string(c))
 			}
 			l.at++
 			return words, line, c, nil
@@ -175,7 +179,8 @@ func (l *lexer) word() (string, error) {
 		return "", fmt.Errorf("the text ends inside an argument: add %c", quote)
 	case quote != 0:
 		if l.at++; l.at < len(l.text) && !strings.ContainsRune(" \t\r\n;{)", rune(l.text[l.at])) {
-			return "", fmt.Errorf("unexpected %q after a quoted argument", l.text[l.at:l.at+1])
+			return "", fmt.Errorf("unexpected %q after a quoted argument: write a space between them",
+				l.text[l.at:l.at+1])
 		}
 	}
 	return escapes.Replace(word), nil

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/suggest"
@@ -135,7 +134,7 @@ var notInherited = []string{"auth_basic", "limit_except", "location", "proxy_pas
 // front of it. nginx does not notice that in a directive with any number of arguments.
 func (r *reader) findSwallowed(d *Directive) {
 	row := byName()[d.Name]
-	if row == nil || row.counts.most != maxArgs || d.Block != nil {
+	if row == nil || row.counts.most != maxArgs || row.Block || d.Block != nil {
 		return
 	}
 	for i, arg := range d.Args {
@@ -211,20 +210,43 @@ func (r *reader) rowOf(d *Directive) (*Row, error) {
 	case row.Class == Unreadable:
 		return nil, errors.New(sentence(name, Unreadable, row.Doc))
 	case !row.allowedIn(r.scope.context):
-		return nil, fmt.Errorf("nginx does not allow %s here, but in: %s", name, strings.Join(row.Contexts, ", "))
+		return nil, fmt.Errorf("nginx does not allow %s here, but in: %s", name, row.places())
 	case row.Block && d.Block == nil:
-		return nil, fmt.Errorf("%s needs a block in braces", name)
+		return nil, fmt.Errorf("%s needs a block in braces: write { ... } behind it", name)
 	case !row.Block && d.Block != nil:
-		return nil, fmt.Errorf("%s has no block: end it with a semicolon", name)
+		return nil, fmt.Errorf(
+			"%s has no block: end it with a semicolon, and write quotes around arguments with braces", name)
 	case !row.counts.accept(d.Args):
-		return nil, fmt.Errorf("%s has %d arguments, and nginx expects: %s", name, len(d.Args), row.Args)
+		return nil, wrongArguments(d, row)
 	}
 	return row, nil
+}
+
+// wrongArguments returns the error for a directive with a wrong number of arguments, or with another argument than on
+// and off. The usual reason is a missing semicolon.
+func wrongArguments(d *Directive, row *Row) error {
+	name := quote(d.Name)
+	for i, arg := range d.Args {
+		if i > 0 && byName()[arg] != nil && !slices.Contains(likeFields, arg) {
+			return fmt.Errorf("%s has too many arguments: is a semicolon missing in front of %s?", name, quote(arg))
+		}
+	}
+	switch n := len(d.Args); {
+	case row.counts.flag && n == 1:
+		return fmt.Errorf("%s is neither on nor off, but %s", name, quote(d.Args[0]))
+	case n == 1:
+		return fmt.Errorf("%s has 1 argument, and nginx expects: %s", name, row.Args)
+	default:
+		return fmt.Errorf("%s has %d arguments, and nginx expects: %s", name, n, row.Args)
+	}
 }
 
 // noDirective returns the error for a name that is not the name of a directive. The error suggests a directive that
 // nginx allows in a context. The context "" stands for all contexts.
 func noDirective(name, context string) error {
+	if slices.Contains([]string{"else", "elseif", "elsif", "elif"}, name) {
+		return fmt.Errorf("nginx has no %s: write another if with the opposite condition", name)
+	}
 	var known []string
 	for _, row := range Table() {
 		if context == "" || row.allowedIn(context) {

@@ -174,20 +174,21 @@ func (r *reader) checkPath(match *ir.PathMatch) error {
 	case match.Type == ir.LocationNamed:
 		return checkLocationName(match.Path)
 	case r.location != nil && r.location.Match.Type == ir.LocationExact:
-		return errors.New("it is in a location with an equal sign, which nginx does not allow")
+		return errors.New("it is in a location with an equal sign, which nginx does not allow: write it outside of " +
+			"that location")
 	case isRegex(match.Type):
 		return r.checkPattern(match.Path, match.Type == ir.LocationRegexFold)
 	case !strings.HasPrefix(match.Path, "/"):
-		return fmt.Errorf("the path %s does not begin with a slash", nginx.Quote(match.Path))
+		return fmt.Errorf("the path %s does not begin with a slash: write /%s", nginx.Quote(match.Path), match.Path)
 	case strings.ContainsFunc(match.Path, isControl):
 		return errControl
 	case r.location == nil:
 		return nil
 	case !strings.HasPrefix(match.Path, r.location.Match.Path) && isRegex(r.location.Match.Type):
-		return errors.New("it is in a location with a regular expression, which nginx does not allow: write it outside " +
-			"of that location")
+		return errors.New("it is in a location with a regular expression, which nginx does not allow: write it " +
+			"outside of that location")
 	case !strings.HasPrefix(match.Path, r.location.Match.Path):
-		return fmt.Errorf("the path is not below %s, the path of the outer location",
+		return fmt.Errorf("the path is not below %s, the path of the outer location: write it outside of that location",
 			nginx.Quote(r.location.Match.Path))
 	case isRegex(r.location.Match.Type):
 		// nginx compares the path with the text of the regular expression, but builds no search tree inside of it.
@@ -210,7 +211,7 @@ func (s *serverReader) add(l *locationReader) error {
 	}
 	before := s.locations[i]
 	if before.Shared == l.Shared {
-		return fmt.Errorf("line %d already has a location with this path", before.Line)
+		return fmt.Errorf("line %d already has a location with this path: remove one of them", before.Line)
 	}
 	before.Closed, before.Shared = true, true
 	return misuse(fmt.Sprintf("has the same path as the location in line %d of the Ingress's snippet, so nginx would "+

@@ -143,10 +143,11 @@ func TestMainSnippet(t *testing.T) {
 		"worker_proceses 1;\nworker_processes;\nadd_header A b;\ninclude a;\nperl_set $a b;": {
 			`line 1: there is no directive "worker_proceses"; did you mean worker_processes?`,
 			`line 2: "worker_processes" has 0 arguments, and nginx expects: 1`,
-			`line 3: nginx does not allow "add_header" here, but in: http, server, location, if in location`,
+			`line 3: nginx does not allow "add_header" here, but in: http (http-snippet), server (server-snippet), ` +
+				`location (configuration-snippet), if in location`,
 			`line 4: "include" is not supported: nginx would read another file, which does not exist here: write its ` +
 				`content instead`,
-			`line 5: "perl_set" is not supported: code in other languages is not supported: use a handler chain ` +
+			`line 5: "perl_set" is not supported: code in other languages does not run here: use a handler chain ` +
 				`(annotation k8singress.io/chains)`,
 		},
 		"env A": {`line 1: the text is not valid nginx configuration: the text ends inside a directive: add ";"`},

@@ -155,5 +155,21 @@ func (c *argCounts) accept(args []string) bool {
 	return true
 }
 
+// snippetOf maps the contexts to the names of the snippets for them.
+var snippetOf = map[string]string{
+	inHTTP: "http-snippet", inServer: "server-snippet", inLocation: "configuration-snippet",
+}
+
+// places describes where nginx allows the directive, with the names of the snippets.
+func (r *Row) places() string {
+	all := slices.Clone(r.Contexts)
+	for i, context := range all {
+		if name := snippetOf[context]; name != "" {
+			all[i] += " (" + name + ")"
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
 // allowedIn reports whether nginx allows the directive in a context.
 func (r *Row) allowedIn(context string) bool { return slices.Contains(r.Contexts, context) }

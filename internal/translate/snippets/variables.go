@@ -26,7 +26,7 @@ func (r *reader) checkPattern(text string, fold bool) error {
 	}
 	if r.patternSize += n; r.patternSize > pattern.MaxHostSize {
 		return fmt.Errorf("the regular expressions of the snippet are too large together: they compile to more than "+
-			"%d instructions", pattern.MaxHostSize)
+			"%d instructions; write shorter ones", pattern.MaxHostSize)
 	}
 	for _, name := range ir.GroupNames(text) {
 		if err := checkSettable(name); err != nil {
@@ -150,7 +150,8 @@ func variableName(arg string) (string, error) {
 func checkSettable(name string) error {
 	switch {
 	case !nginx.IsVariable(name), '0' <= name[0] && name[0] <= '9':
-		return fmt.Errorf("%s is not the name of a variable", nginx.Quote(name))
+		return fmt.Errorf("%s is not the name of a variable: write letters, digits and _ behind the $",
+			nginx.Quote(name))
 	case exchange.CheckSettable(name) != nil, slices.Contains(routing, name):
 		return fmt.Errorf("the variable $%s cannot be set: use another name", name)
 	}

@@ -1,0 +1,47 @@
+package snippets_test
+
+import (
+	"testing"
+
+	"github.com/k8singress/k8singress/internal/translate/snippets"
+)
+
+// TestMessages checks that the errors for common mistakes name the line, and say what to write instead.
+func TestMessages(t *testing.T) {
+	const syntax = "line 1: the text is not valid nginx configuration: "
+	for text, want := range map[string]string{
+		"a b; }":             syntax + `unexpected "}": remove it, or add the "{" in front of it`,
+		"add_header A b }":   syntax + `unexpected "}": add ";" in front of it`,
+		";":                  syntax + `unexpected ";": remove it, or add a directive in front of it`,
+		"add_header A 'b'c;": syntax + `unexpected "c" after a quoted argument: write a space between them`,
+		"rewrite ^/a{2} /b;": syntax +
+			`the text ends inside a block: add "}", or quotes around an argument that contains "{"`,
+		"rewrite ^/a{2} /b; }": `line 1: "rewrite" has no block: ` +
+			"end it with a semicolon, and write quotes around arguments with braces",
+		"add_header A b\nadd_header C d;": `line 1: "add_header" has too many arguments: ` +
+			`is a semicolon missing in front of "add_header"?`,
+		"expires 1h off;":        `line 1: "expires" is not valid: write modified in front of the time, and not "1h"`,
+		"add_header A;":          `line 1: "add_header" has 1 argument, and nginx expects: 2 to 3`,
+		"proxy_buffering true;":  `line 1: "proxy_buffering" is neither on nor off, but "true"`,
+		"\nelse { }":             "line 2: nginx has no else: write another if with the opposite condition",
+		"if ($host) return 403;": `line 1: "if" needs a block in braces: write { ... } behind it`,
+		"if $host = a { }": `line 1: "if" is not valid: ` +
+			"the condition is not in parentheses: write if ($variable = text) { ... }",
+		"if (-f /a) { }": `line 1: "if" is not valid: ` +
+			"conditions on files are not supported, because no files are served: remove the if",
+		"map $host $a { }": `line 1: nginx does not allow "map" here, but in: http (http-snippet)`,
+		"add_header A b c;": `line 1: "add_header" is not valid: ` +
+			`"c" is not always: if it belongs to the value, write the value in quotes`,
+		"more_set_headers -a 'B';": `line 1: "more_set_headers" is not valid: ` +
+			`there is no option "-a": write -s STATUSES or -t TYPES`,
+		"set $a-b c;": `line 1: "set" is not valid: ` +
+			`"a-b" is not the name of a variable: write letters, digits and _ behind the $`,
+		"sub_filter '' b;": `line 1: "sub_filter" is not valid: ` +
+			"the text to replace is empty: write the text to search for",
+	} {
+		findings := snippets.Location(text, "").Findings
+		if len(findings) != 1 || findings[0].String() != want {
+			t.Errorf("%q: got %q, want %s", text, written(findings), want)
+		}
+	}
+}
