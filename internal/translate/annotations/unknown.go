@@ -33,6 +33,9 @@ func unknown(key string) string {
 	switch other := Table.Find(OwnPrefix + own); {
 	case isNginx && other != nil:
 		return fmt.Sprintf("the annotation %q does not exist, and has no effect; did you mean %s?", key, other.Name)
+	case isNginx && strings.HasSuffix(name, "-snippet") && suggest.Hint(name, known) == "":
+		return fmt.Sprintf("the annotation %q does not exist, and has no effect: the snippets of an Ingress are "+
+			"configuration-snippet, server-snippet and auth-snippet", key)
 	case isNginx:
 		return fmt.Sprintf("the annotation %q does not exist, and has no effect%s", key, suggest.Hint(name, known))
 	case Table.Find(own) != nil:
