@@ -21,6 +21,7 @@ import (
 func TestCVEOfOthers(t *testing.T) {
 	for name, test := range map[string]func(t *testing.T){
 		"CVE-2021-25742: a snippet leaves its block, or reads files":                      TestSnippetEscapes,
+		"CVE-2025-1974: a client sends an AdmissionReview to a port of the controller":    noWebhook,
 		"CVE-2026-67309 (GHSA-8rxv-jg7p-wvg3): a traversal behind rewrite-target":         traversalBehindRewrite,
 		"CVE-2026-48020 (GHSA-xf64-8mw2-4gr2): a traversal behind a prefix that goes":     traversalBehindPrefix,
 		"CVE-2025-66491 (GHSA-7vww-mvcr-x6vj): proxy-ssl-verify on":                       verifyOnVerifies,
