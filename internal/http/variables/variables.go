@@ -21,7 +21,8 @@ type Set struct {
 
 // variable is a compiled ir.Variable.
 type variable struct {
-	// index is the index of the value in Values. The value of a volatile variable is not kept.
+	// index is the index of the value in Values. As in nginx, the value of a volatile variable is computed again for
+	// each use.
 	index    int
 	volatile bool
 	// source is the template of the text from which find derives the value.
@@ -121,17 +122,23 @@ var (
 // used by several goroutines at the same time.
 type Values struct {
 	kept []kept
+	// depth is the number of values that are being computed, each because the value before depends on it. use counts
+	// the uses by others than variables of the set. During one use, volatile variables are computed once, too:
+	// otherwise, each variable in a chain of them could double the work.
+	depth, use int
 	// budget limits the searches with regular expressions. left is the number of bytes that values may still have.
 	budget pattern.Budget
 	left   int
 	failed *Failure
 }
 
-// kept is the value of a variable. computed is true while and after the value is computed. While it is computed, the
-// value is empty, so variables that depend on each other end in an empty value.
+// kept is the value of a variable. computed is true while and after the value is computed, and use is the value of
+// Values.use at that time. While it is computed, the value is empty, so variables that depend on each other end in an
+// empty value.
 type kept struct {
 	text     string
 	computed bool
+	use      int
 }
 
 // Failed returns the reason why a value could not be computed, or nil. Such a value is empty. It may decide about
@@ -156,18 +163,18 @@ func (s *Set) Value(name string, values *Values, lookup func(name string) string
 	if values.kept == nil {
 		*values = Values{kept: make([]kept, s.size), budget: pattern.NewBudget(), left: maxTotal}
 	}
+	if values.depth == 0 {
+		values.use++
+	}
 	k := &values.kept[v.index]
-	if k.computed {
+	if k.computed && (!v.volatile || k.use == values.use) {
 		return k.text
 	}
-	k.computed = true
-	text := v.compute(values, lookup)
-	if v.volatile {
-		k.computed = false
-	} else {
-		k.text = text
-	}
-	return text
+	*k = kept{computed: true, use: values.use}
+	values.depth++
+	k.text = v.compute(values, lookup)
+	values.depth--
+	return k.text
 }
 
 func (v *variable) compute(values *Values, lookup func(string) string) string {

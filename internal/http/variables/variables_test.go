@@ -144,6 +144,25 @@ func TestOnce(t *testing.T) {
 	}
 }
 
+// TestChainOfVolatile checks that variables that use another volatile variable several times need no more work than
+// one use of each variable, and that the next use computes them again.
+func TestChainOfVolatile(t *testing.T) {
+	const last = 40
+	all := []ir.Variable{{Name: "v0", Map: &ir.Map{Source: "$host$host", Default: "$uri", Volatile: true}}}
+	for i := range last {
+		one := fmt.Sprintf("$v%d", i)
+		all = append(all, ir.Variable{Name: fmt.Sprintf("v%d", i+1), Map: &ir.Map{Source: one + one, Default: one,
+			Exact: map[string]string{"never": "a"}, Volatile: true}})
+	}
+	r := newRequest(t, all, map[string]string{"uri": "/a", "host": "shop"})
+	for i, uri := range []string{"/a", "/b", "/c"} {
+		r.others["uri"] = uri
+		if got := r.value(fmt.Sprintf("v%d", last)); got != uri || r.computed["uri"] != i+1 || r.values.Failed() != nil {
+			t.Fatalf("the value is %q, and $uri was read %d times", got, r.computed["uri"])
+		}
+	}
+}
+
 // TestCycle checks that variables that depend on each other end.
 func TestCycle(t *testing.T) {
 	for _, volatile := range []bool{false, true} {
