@@ -186,7 +186,7 @@ func CleanPath(of string) string {
 	if !strings.HasPrefix(of, "/") {
 		of = "/" + of
 	}
-	if !strings.Contains(of, "//") && !strings.Contains(of, "/.") {
+	if isClean(of) {
 		return of
 	}
 	cleaned := path.Clean(of)
@@ -194,4 +194,17 @@ func CleanPath(of string) string {
 		cleaned += "/"
 	}
 	return cleaned
+}
+
+// isClean reports whether no slash in a path is followed by another slash or a dot.
+func isClean(path string) bool {
+	for rest := path; ; {
+		slash := strings.IndexByte(rest, '/')
+		if slash < 0 || slash+1 == len(rest) {
+			return true
+		}
+		if rest = rest[slash+1:]; rest[0] == '/' || rest[0] == '.' {
+			return false
+		}
+	}
 }
