@@ -2,11 +2,13 @@ package caddyfile
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/k8singress/k8singress/internal/control/structure"
 	"github.com/k8singress/k8singress/internal/model/settings"
@@ -39,11 +41,12 @@ func (a adapter) Adapt(body []byte, options map[string]any) ([]byte, []caddyconf
 	if err != nil || !bytes.Contains(adapted, []byte(name)) {
 		return adapted, warnings, err
 	}
-	complete, err := addStructure(adapted)
+	filename, _ := options["filename"].(string)
+	complete, ours, err := addStructure(adapted, globalSegments(body, cmp.Or(filename, "Caddyfile")))
 	if err != nil {
 		return nil, warnings, err
 	}
-	return complete, warnings, nil
+	return complete, append(warnings, ours...), nil
 }
 
 // outline contains the parts of Caddy's JSON configuration that are needed to add the servers and TLS policies of the
@@ -53,30 +56,33 @@ type outline struct {
 	Apps  map[string]json.RawMessage `json:"apps"`
 }
 
-func addStructure(adapted []byte) ([]byte, error) {
+// addStructure adds the servers and TLS policies to an adapted Caddyfile with the given global options, if it contains
+// our app. It also returns warnings about global options without effect.
+func addStructure(adapted []byte, global []caddyfile.Segment) ([]byte, []caddyconfig.Warning, error) {
 	var o outline
 	if err := json.Unmarshal(adapted, &o); err != nil {
-		return nil, fmt.Errorf("decoding the adapted configuration: %w", err)
+		return nil, nil, fmt.Errorf("decoding the adapted configuration: %w", err)
 	}
 	raw, ok := o.Apps[name]
 	if !ok {
-		return adapted, nil
+		return adapted, nil, nil
 	}
 	var options settings.Config
 	if err := json.Unmarshal(raw, &options); err != nil {
-		return nil, fmt.Errorf("decoding the options of %s: %w", name, err)
+		return nil, nil, fmt.Errorf("decoding the options of %s: %w", name, err)
 	}
 	var config map[string]any
 	if err := json.Unmarshal(adapted, &config); err != nil {
-		return nil, fmt.Errorf("decoding the adapted configuration: %w", err)
+		return nil, nil, fmt.Errorf("decoding the adapted configuration: %w", err)
 	}
 	if address := adminAddress(o.Admin); address != "" {
 		config["apps"].(map[string]any)[name].(map[string]any)["admin"] = address
 	}
 	if err := structure.Merge(config, options); err != nil {
-		return nil, fmt.Errorf("adding the servers of %s: %w", name, err)
+		return nil, nil, fmt.Errorf("adding the servers of %s: %w", name, err)
 	}
-	return json.Marshal(config)
+	complete, err := json.Marshal(config)
+	return complete, warnings(global, options), err
 }
 
 // adminAddress returns the address of the admin API in the Caddyfile. It returns "" if the Caddyfile does not set the

@@ -1,0 +1,170 @@
+package caddyfile
+
+//go:generate go test -run ^TestCaddyPage$ -update
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/k8singress/k8singress/internal/model/settings"
+)
+
+// fate says whether a global option of Caddy takes effect for the hosts of Ingresses.
+type fate int
+
+const (
+	// works means that the option takes effect.
+	works fate = iota
+	// worksInSites means that the option takes effect in sites with the directive k8singress, and not on the servers of
+	// the options http and https.
+	worksInSites
+	// noEffect means that the option has no effect for the hosts of Ingresses.
+	noEffect
+)
+
+// String returns the text for the documentation.
+func (f fate) String() string {
+	return [...]string{"yes", "only in sites with the directive", "no"}[f]
+}
+
+// caddyOption is a global option of Caddy.
+type caddyOption struct {
+	// Name is the name of the option, or "servers NAME" for an option in the block of servers.
+	Name string
+	Fate fate
+	// Doc says what the option does for the hosts of Ingresses or, if it has no effect, what to write instead. It is a
+	// part of a warning, so it starts with a lower-case letter.
+	Doc string
+}
+
+// ofSites is the explanation for options that configure the certificates of sites.
+const ofSites = "it only applies to certificates of sites. "
+
+// caddyOptions lists all global options of Caddy 2.11, in alphabetical order. The options of servers follow.
+var caddyOptions = []caddyOption{
+	{"acme_ca", noEffect, ofSites + "Set the option `acme_ca` of k8singress"},
+	{"acme_ca_root", noEffect, ofSites + "Set `issuer acme { trusted_roots <file> }` of k8singress"},
+	{"acme_dns", noEffect, ofSites + "Set `issuer acme { dns <provider> }` of k8singress"},
+	{"acme_eab", noEffect, ofSites + "Set `issuer acme { eab <key_id> <mac_key> }` of k8singress"},
+	{"admin", works, "the controller uses the same address"},
+	{"auto_https", noEffect, "it only applies to sites. Set the option `auto_https` of k8singress"},
+	{"cert_issuer", noEffect, ofSites + "Set the option `issuer` of k8singress"},
+	{"cert_lifetime", noEffect, ofSites + "Set `issuer acme { lifetime <duration> }` of k8singress"},
+	{"debug", works, "also logs the controller's messages at level DEBUG"},
+	{"default_bind", worksInSites,
+		"the options `http` and `https` of k8singress take addresses with a host, such as `http 10.0.0.1:80`"},
+	{"default_sni", worksInSites,
+		"clients without a server name get the certificate of the option `default_certificate` of k8singress"},
+	{"dns", noEffect, ofSites + "Set `issuer acme { dns <provider> }` of k8singress"},
+	{"ech", noEffect, "Encrypted ClientHello is not supported for hosts of Ingresses"},
+	{"email", noEffect, ofSites + "Set the option `email` of k8singress"},
+	{"events", noEffect, "events about certificates are only emitted for sites"},
+	{"fallback_sni", worksInSites,
+		"clients with an unknown server name get the certificate of the option `default_certificate` of k8singress"},
+	{"filesystem", works, "chains can use the file system"},
+	{"grace_period", works, "the option `shutdown_timeout` of k8singress takes precedence"},
+	{"http_port", worksInSites, "set the option `http` of k8singress"},
+	{"https_port", worksInSites, "set the option `https` of k8singress"},
+	{"key_type", noEffect, ofSites + "Set the option `key_type` of k8singress"},
+	{"local_certs", noEffect, ofSites + "Set `issuer internal` of k8singress"},
+	{"log", works, "the controller logs below `k8singress`. Its access log has settings in the ConfigMap"},
+	{"metrics", worksInSites,
+		"metrics of requests for hosts of Ingresses have names that begin with `k8singress_`, and no label for the host"},
+	{"ocsp_interval", noEffect, "OCSP stapling is off in a configuration with k8singress"},
+	{"ocsp_stapling", works, "it is always off, also for sites"},
+	{"on_demand_tls", noEffect, "hosts of Ingresses get no certificates on demand"},
+	{"order", works, "sorts the directives of sites. A chain runs its directives in the order in which they are written"},
+	{"persist_config", works, "it is always off"},
+	{"pki", works, "`issuer internal { ca <name> }` of k8singress uses its certificate authorities"},
+	{"preferred_chains", noEffect, ofSites + "Set `issuer acme { preferred_chains ... }` of k8singress"},
+	{"renew_interval", noEffect, ofSites + "Certificates of Ingresses have their own schedule"},
+	{"renewal_window_ratio", noEffect, ofSites + "Certificates of Ingresses have their own schedule"},
+	{"servers", works, "the options in its block follow"},
+	{"shutdown_delay", works, "the option `shutdown_delay` of k8singress takes precedence"},
+	{"skip_install_trust", works, "the controller never installs a root certificate on the machine"},
+	{"storage", works, "stores certificates of issuers for hosts of Ingresses, too"},
+	{"storage_check", noEffect, "the check is off in a configuration with k8singress, also for sites"},
+	{"storage_clean_interval", works, "cleans the storage"},
+	{"tls_automate_names", noEffect, "hosts of Ingresses get certificates as their `spec.tls` says"},
+	{"tls_resolvers", noEffect, ofSites + "Set `issuer acme { resolvers <address>... }` of k8singress"},
+
+	{"servers 0rtt", works, "it is always off"},
+	{"servers client_ip_headers", worksInSites, "set the ConfigMap key `forwarded-for-header`"},
+	{"servers enable_full_duplex", worksInSites, "set the annotation or ConfigMap key `proxy-request-buffering: off`"},
+	{"servers expected_dot_headers", worksInSites, "set the ConfigMap key `ignore-invalid-headers: false`"},
+	{"servers expected_underscore_headers", worksInSites,
+		"set the ConfigMap key `enable-underscores-in-headers`"},
+	{"servers keepalive_count", worksInSites, "the operating system's default applies"},
+	{"servers keepalive_idle", worksInSites, "Go's default applies"},
+	{"servers keepalive_interval", worksInSites, "Go's default applies"},
+	{"servers listener_wrappers", worksInSites,
+		"the servers of k8singress accept no other listener wrapper. For the PROXY protocol, set the ConfigMap key " +
+			"`use-proxy-protocol`"},
+	{"servers log_credentials", worksInSites, "set the ConfigMap key `log-format-upstream`"},
+	{"servers max_header_size", worksInSites, "set the ConfigMap key `large-client-header-buffers`"},
+	{"servers metrics", worksInSites, "see `metrics`"},
+	{"servers name", worksInSites, "the servers of k8singress keep their names"},
+	{"servers packet_conn_wrappers", worksInSites, "the servers of k8singress accept no other wrappers"},
+	{"servers protocols", worksInSites, "set the options `http3` and `h2c` of k8singress"},
+	{"servers strict_sni_host", worksInSites,
+		"requests whose host needs a client certificate always get 421 if the server name differs"},
+	{"servers timeouts", worksInSites,
+		"set the ConfigMap keys `client-header-timeout`, `client-body-timeout` and `keep-alive`"},
+	{"servers trace", worksInSites, "it has no equivalent"},
+	{"servers trusted_proxies", worksInSites,
+		"set the ConfigMap keys `use-forwarded-headers` and `proxy-real-ip-cidr`"},
+	{"servers trusted_proxies_strict", worksInSites,
+		"set the ConfigMap keys `use-forwarded-headers` and `proxy-real-ip-cidr`"},
+	{"servers trusted_proxies_unix", worksInSites,
+		"set the ConfigMap keys `use-forwarded-headers` and `proxy-real-ip-cidr`"},
+}
+
+// globalSegments returns the global options of a Caddyfile. It returns nil if the Caddyfile is invalid or has none.
+func globalSegments(body []byte, filename string) []caddyfile.Segment {
+	blocks, err := caddyfile.Parse(filename, body)
+	if err != nil || len(blocks) == 0 || len(blocks[0].Keys) > 0 {
+		return nil
+	}
+	return blocks[0].Segments
+}
+
+// warnings returns a warning for each global option of Caddy that has no effect for the hosts of Ingresses. c holds the
+// options of the controller.
+func warnings(global []caddyfile.Segment, c settings.Config) (all []caddyconfig.Warning) {
+	c = c.WithDefaults()
+	hasServers := len(c.HTTP)+len(c.HTTPS) > 0
+	warn := func(name string, at caddyfile.Token) {
+		i := slices.IndexFunc(caddyOptions, func(o caddyOption) bool { return o.Name == name })
+		if i < 0 || caddyOptions[i].Fate == works || caddyOptions[i].Fate == worksInSites && !hasServers {
+			return
+		}
+		all = append(all, caddyconfig.Warning{File: at.File, Line: at.Line, Directive: name, Message: fmt.Sprintf(
+			"the global option %s has no effect for hosts of Ingresses: %s", name,
+			strings.ReplaceAll(caddyOptions[i].Doc, "`", ""))})
+	}
+	for _, segment := range global {
+		warn(segment.Directive(), segment[0])
+		if segment.Directive() != "servers" {
+			continue
+		}
+		for _, option := range serverSegments(segment) {
+			warn("servers "+option.Directive(), option[0])
+		}
+	}
+	return all
+}
+
+// serverSegments returns the options in the block of the global option servers.
+func serverSegments(servers caddyfile.Segment) (all []caddyfile.Segment) {
+	d := caddyfile.NewDispenser(servers)
+	d.Next()
+	d.NextArg()
+	for d.NextBlock(0) {
+		all = append(all, d.NextSegment())
+	}
+	return all
+}
