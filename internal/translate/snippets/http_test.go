@@ -3,9 +3,11 @@ package snippets_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/variables"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/translate/snippets"
@@ -83,6 +85,10 @@ func TestHTTPFindings(t *testing.T) {
 		"server { listen 443; listen 2443; deny all; }":             "guard: ",
 		"server { listen 192.0.2.1; }":                              "guard: ",
 		"server { listen [::]:80; }":                                "guard: ",
+		"server { listen 0443; return 200; }":                       "guard: ",
+		"server { listen localhost; return 200; }":                  "guard: ",
+		"server { listen a:0; return 200; }":                        "left out: ",
+		"server { listen 65536; return 200; }":                      "left out: ",
 		"server { server_name a.example; deny all; }":               "guard: ",
 		"deny all;":         `guard: line 1: "deny" is not supported, and may keep clients out`,
 		"auth_basic Staff;": `guard: line 1: "auth_basic" is not supported, and may reject clients`,
@@ -245,14 +251,24 @@ func TestHTTPOfAnySize(t *testing.T) {
 	}
 }
 
-// FuzzHTTP checks that the variables of any text are accepted, and that a text can be read twice with the same result.
+// FuzzHTTP checks that the variables, the zones and the servers of any text are accepted.
 func FuzzHTTP(f *testing.F) {
 	for _, c := range httpCases {
 		f.Add(c.text)
 	}
+	for _, text := range []string{
+		"server { listen 2443 ssl http2; listen [::]:2443 ssl; server_name *.a.example _; return 308 https://$host$uri; }",
+		"server { listen 18080 default_server; location /nginx_status { stub_status; allow 10.0.0.0/8; deny all; } }",
+		"map $uri $a { } server { listen 81; set $b $a; location ~ ^/(?<c>.) { add_header A $c; return 200 $b; } }",
+		"limit_req_zone $host zone=a:1m rate=1r/m; limit_req zone=a burst=5 nodelay; server { listen 81; return 200; }",
+		"map $uri $a { } server { }",
+		"geo $a { default x; } limit_conn_zone $a$host zone=b:32k; server { listen 81; limit_conn b 1; return 403; }",
+	} {
+		f.Add(text)
+	}
 	f.Fuzz(func(t *testing.T, text string) {
 		h := snippets.ReadHTTP(text)
-		if h.Closed() != nil && h.Variables != nil {
+		if f := h.Closed(); f != nil && f.Class == snippets.Unreadable && h.Variables != nil {
 			t.Error("an unreadable text defines variables")
 		}
 		if _, err := variables.New(h.Variables); err != nil {
@@ -264,5 +280,33 @@ func FuzzHTTP(f *testing.F) {
 				t.Errorf("the variable $%s is not known", h.Variables[i].Name)
 			}
 		}
+		for _, zone := range h.Zones.Requests {
+			if _, err := exchange.ParseTemplate(zone.Key); err != nil || zone.MaxClients <= 0 ||
+				(zone.RequestsPerSecond > 0) == (zone.RequestsPerMinute > 0) {
+				t.Errorf("the zone is %+v, %v", zone, err)
+			}
+		}
+		for i := range h.Servers {
+			checkServerAccepted(t, &h.Servers[i])
+		}
 	})
+}
+
+// checkServerAccepted checks that a server has ports and valid locations.
+func checkServerAccepted(t *testing.T, s *snippets.HTTPServer) {
+	t.Helper()
+	if len(s.Listens) == 0 || slices.ContainsFunc(s.Listens, func(l snippets.Listen) bool { return l.Port == 0 }) {
+		t.Errorf("the ports are %v", s.Listens)
+	}
+	if s.Program != nil {
+		checkRoundTrip(t, s.Program)
+	}
+	root := false
+	for i := range s.Locations {
+		checkAccepted(t, s.Locations[i].Content)
+		root = root || s.Locations[i].Match.Path == "/"
+	}
+	if !root {
+		t.Error("the server does not respond to all paths")
+	}
 }

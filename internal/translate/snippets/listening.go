@@ -48,7 +48,11 @@ const maxServers = 20
 func (r *reader) listeningServer(d *Directive) error {
 	switch listens := named(d.Block, "listen"); {
 	case len(listens) == 0, slices.ContainsFunc(listens, func(listen Directive) bool {
-		return len(listen.Args) == 0 || slices.Contains(portsOfIngresses, portOf(listen.Args[0]))
+		if len(listen.Args) == 0 {
+			return true
+		}
+		_, port := splitAddress(listen.Args[0])
+		return slices.Contains(portsOfIngresses, port)
 	}):
 		return &problem{Guard, "could respond in place of Ingresses, because it listens on a port of ingress-nginx: " +
 			"write its content into the ConfigMap keys server-snippet and location-snippet"}
@@ -59,22 +63,32 @@ func (r *reader) listeningServer(d *Directive) error {
 	return nil
 }
 
-// portsOfIngresses are the ports on which ingress-nginx serves Ingresses. The empty port stands for nginx's default.
-// reservedPorts are other ports on which ingress-nginx itself listens.
+// portsOfIngresses are the ports on which ingress-nginx serves Ingresses. reservedPorts are other ports on which
+// ingress-nginx itself listens.
 var (
-	portsOfIngresses = []string{"", "80", "443", "442", "8080", "8443"}
-	reservedPorts    = []string{"8181", "10245", "10246", "10247", "10254"}
+	portsOfIngresses = []uint16{80, 443, 442, 8080, 8443}
+	reservedPorts    = []uint16{8181, 10245, 10246, 10247, 10254}
 )
 
-// portOf returns the port of the first argument of the directive listen.
-func portOf(address string) string {
-	if _, port, err := net.SplitHostPort(address); err == nil {
-		return port
+// splitAddress returns the host and the port in the first argument of the directive listen. The host is empty if there
+// is only a port, and the port is 80 if there is only a host. The port of a Unix socket is 0, as an invalid port.
+func splitAddress(address string) (host string, port uint16) {
+	if strings.HasPrefix(address, "unix:") {
+		return address, 0
 	}
-	if strings.Trim(address, "0123456789") == "" || strings.HasPrefix(address, "unix:") {
-		return address
+	host, number, err := net.SplitHostPort(address)
+	switch {
+	case err == nil:
+	case strings.Trim(address, "0123456789") == "":
+		number = address
+	default:
+		return address, 80
 	}
-	return ""
+	n, err := strconv.ParseUint(number, 10, 16)
+	if err != nil {
+		return host, 0
+	}
+	return host, uint16(n)
 }
 
 // readListening reads the blocks of all servers, and sets the servers of h.
@@ -155,13 +169,9 @@ func (r *reader) listen(d *Directive) error {
 	if r.server == nil || r.server.listens == nil {
 		return leftOut("the Caddyfile, annotations and keys of the ConfigMap configure listeners and TLS")
 	}
-	host, port := "", portOf(d.Args[0])
-	if h, _, err := net.SplitHostPort(d.Args[0]); err == nil {
-		host = h
-	}
-	number, err := strconv.ParseUint(port, 10, 16)
+	host, port := splitAddress(d.Args[0])
 	switch {
-	case err != nil || number == 0:
+	case port == 0:
 		return leftOut("the address is not supported: write only a port from 1 to 65535")
 	case !slices.Contains([]string{"", "*", "0.0.0.0", "::"}, host):
 		return leftOut("a port is opened on the addresses of the HTTP servers: write only the port, and restrict its " +
@@ -169,7 +179,7 @@ func (r *reader) listen(d *Directive) error {
 	case slices.Contains(reservedPorts, port):
 		return leftOut("ingress-nginx itself listens on this port: write another port")
 	}
-	listen := Listen{Port: uint16(number)}
+	listen := Listen{Port: port}
 	for _, parameter := range d.Args[1:] {
 		if err := listen.set(parameter); err != nil {
 			return err

@@ -17,6 +17,11 @@ func TestListeningServers(t *testing.T) {
 	if f := h.Closed(); f != nil {
 		t.Fatal(f)
 	}
+	for _, f := range h.Findings {
+		if f.Class == snippets.LeftOut {
+			t.Error(f)
+		}
+	}
 	if len(h.Servers) != 2 {
 		t.Fatalf("there are %d servers: %v", len(h.Servers), h.Findings)
 	}

@@ -131,10 +131,10 @@ func (r *reader) level(directives []Directive, of *scope) {
 var notInherited = []string{"auth_basic", "limit_except", "location", "proxy_pass"}
 
 // findSwallowed adds a finding for each argument that looks like the next directive, because a semicolon is missing in
-// front of it. nginx does not notice that in a directive with any number of arguments.
+// front of it. nginx does not notice that in a directive with any number of arguments, except listen.
 func (r *reader) findSwallowed(d *Directive) {
 	row := byName()[d.Name]
-	if row == nil || row.counts.most != maxArgs || row.Block || d.Block != nil {
+	if row == nil || row.counts.most != maxArgs || row.Block || d.Block != nil || d.Name == "listen" {
 		return
 	}
 	for i, arg := range d.Args {
