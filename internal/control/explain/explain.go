@@ -4,32 +4,50 @@ package explain
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/k8singress/k8singress/internal/model/document"
 )
 
-// Text returns a description of the hosts of a live configuration, one paragraph per host, sorted by name.
+// Text returns a description of the hosts of a live configuration, one paragraph per host, sorted by name. The hosts on
+// additional ports follow, sorted by listener group.
 func Text(d *document.Live) string {
 	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(d.Hosts)) {
-		if b.Len() > 0 {
-			b.WriteByte('\n')
-		}
-		writeHost(&b, name, d.Hosts[name], d)
+	writeHosts(&b, d.Hosts, "", d)
+	for _, name := range slices.Sorted(maps.Keys(d.ListenerGroups)) {
+		g := d.ListenerGroups[name]
+		writeHosts(&b, g.Hosts, portsOf(g), d)
 	}
 	return b.String()
 }
 
-func writeHost(b *strings.Builder, name string, h *document.Host, d *document.Live) {
-	if name == "" {
-		name = "(all other hosts)"
+// portsOf describes the ports of a listener group.
+func portsOf(g *document.ListenerGroup) string {
+	var ports []string
+	for _, l := range g.Listeners {
+		ports = append(ports, fmt.Sprintf("%d (%s)", l.Port, l.Protocol))
 	}
-	fmt.Fprintln(b, name)
+	return " on port " + strings.Join(ports, ", ")
+}
+
+// writeHosts writes the hosts of the Ingresses, or of a listener group. ports is the result of portsOf.
+func writeHosts(b *strings.Builder, hosts map[string]*document.Host, ports string, d *document.Live) {
+	for _, name := range slices.Sorted(maps.Keys(hosts)) {
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		writeHost(b, cmp.Or(name, "(all other hosts)")+ports, hosts[name], d)
+	}
+}
+
+func writeHost(b *strings.Builder, title string, h *document.Host, d *document.Live) {
+	fmt.Fprintln(b, title)
 	if h.AliasOf != "" {
 		fmt.Fprintf(b, "  alias of %s\n", h.AliasOf)
 	}
@@ -90,7 +108,8 @@ func writeDestination(b *strings.Builder, depth int, to *document.Destination, d
 	if to.TLS != nil {
 		step(b, depth, "TLS to the endpoints", document.Encode(to.TLS))
 	}
-	if to.Backend != "" {
+	// The paths of servers in http-snippet have no Service.
+	if to.Backend != "" && !strings.HasSuffix(to.Backend, "//") {
 		fmt.Fprintf(b, "%sto %s%s\n", indent(depth), to.Backend, endpoints(d.Backends[to.Backend]))
 	}
 }
@@ -151,11 +170,11 @@ func writeHandler(b *strings.Builder, depth int, handler json.RawMessage) {
 		return
 	}
 	delete(fields, "handler")
-	readable := readableName(name, fields)
+	title := readableName(name, fields)
 	settings := document.Encode(fields)
 	var anyOf document.AnyOf
 	if name == anyOfName && json.Unmarshal(settings, &anyOf) == nil {
-		step(b, depth, readable, nil)
+		step(b, depth, title, nil)
 		for _, one := range anyOf.Filters {
 			writeHandler(b, depth+1, one)
 		}
@@ -164,7 +183,7 @@ func writeHandler(b *strings.Builder, depth int, handler json.RawMessage) {
 	if write := inNginxWords[name]; write != nil {
 		text := nginxText{depth: depth + 1}
 		if write(&text, settings) == nil {
-			step(b, depth, readable, nil)
+			step(b, depth, title, nil)
 			b.WriteString(text.String())
 			return
 		}
@@ -174,8 +193,39 @@ func writeHandler(b *strings.Builder, depth int, handler json.RawMessage) {
 		delete(fields, programName)
 		settings = document.Encode(fields)
 	}
-	step(b, depth, readable, settings)
+	step(b, depth, title, withDurations(settings))
 	b.WriteString(program.String())
+}
+
+// withDurations returns the settings of a handler with durations such as "1m30s" in place of nanoseconds.
+func withDurations(settings json.RawMessage) json.RawMessage {
+	decoder := json.NewDecoder(bytes.NewReader(settings))
+	decoder.UseNumber()
+	var fields any
+	if decoder.Decode(&fields) != nil {
+		return settings
+	}
+	return document.Encode(readable("", fields))
+}
+
+// readable returns a decoded JSON value with durations in place of nanoseconds. name is the name of the field, which
+// tells durations from other numbers.
+func readable(name string, value any) any {
+	switch of := value.(type) {
+	case map[string]any:
+		for name := range of {
+			of[name] = readable(name, of[name])
+		}
+	case []any:
+		for i := range of {
+			of[i] = readable(name, of[i])
+		}
+	case json.Number:
+		if n, err := of.Int64(); err == nil && (strings.HasSuffix(name, "_timeout") || name == "for") {
+			return time.Duration(n).String()
+		}
+	}
+	return value
 }
 
 // readableName returns the name of a handler as the order of filters in docs/annotations.md has it.

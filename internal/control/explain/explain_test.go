@@ -66,6 +66,16 @@ func TestText(t *testing.T) {
 			"  prefix /  (Ingress/a/web)\n    source ranges {\"allow\":[\"::/0\"]}\n" +
 				"    static response {\"a\":2,\"b\":1}\n    proxy\n    7\n",
 		},
+		"durations": {
+			&document.Host{Routes: []*document.Route{{Type: "prefix", Path: "/", Origin: "Ingress/a/web",
+				Destination: document.Destination{Chain: chain(
+					`{"handler":"k8singress_external_auth","cache_for":[{"for":300000000000,"statuses":[200]}],` +
+						`"url":"http://a.example"},` +
+						`{"handler":"k8singress_proxy","connect_timeout":1500000000,"max_body":1048576}`)}}}},
+			"  prefix /  (Ingress/a/web)\n" +
+				"    external auth {\"cache_for\":[{\"for\":\"5m0s\",\"statuses\":[200]}],\"url\":\"http://a.example\"}\n" +
+				"    proxy {\"connect_timeout\":\"1.5s\",\"max_body\":1048576}\n",
+		},
 		"any of several handlers": {
 			&document.Host{Routes: []*document.Route{{Type: "prefix", Path: "/", Origin: "Ingress/a/web",
 				Destination: document.Destination{Chain: chain(`{"handler":"k8singress_any_of","filters":[` +
@@ -114,6 +124,26 @@ func TestText(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestListenerGroups checks that the hosts of additional ports follow the other hosts.
+func TestListenerGroups(t *testing.T) {
+	host := &document.Host{Routes: []*document.Route{{Type: "location", Path: "/", Origin: "ConfigMap/a/global",
+		Destination: document.Destination{Chain: chain(`{"handler":"k8singress_stub_status"}`), Backend: "a//"}}}}
+	live := &document.Live{
+		Hosts: map[string]*document.Host{"a.example": {}},
+		ListenerGroups: map[string]*document.ListenerGroup{
+			"http-snippet/81": {Listeners: []ir.Listener{{Port: 81, Protocol: ir.ListenerHTTP}},
+				Hosts: map[string]*document.Host{"": host}},
+			"b": {Listeners: []ir.Listener{{Port: 82, Protocol: ir.ListenerHTTPS}, {Port: 83, Protocol: ir.ListenerHTTP}},
+				Hosts: map[string]*document.Host{"a.example": {}}},
+		},
+	}
+	const want = "a.example\n\na.example on port 82 (HTTPS), 83 (HTTP)\n\n(all other hosts) on port 81 (HTTP)\n" +
+		"  location /  (ConfigMap/a/global)\n    stub status\n"
+	if diff := cmp.Diff(want, explain.Text(live)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
