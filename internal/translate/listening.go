@@ -18,7 +18,7 @@ import (
 // listening translates the servers of http-snippet that listen on ports of their own. Each port is a listener group.
 type listening struct {
 	origin   ir.Ref
-	reserved []streams.ReservedPort
+	reserved streams.ReservedPorts
 	groups   map[uint16]*ir.ListenerGroup
 	problems []report.Problem
 }
@@ -26,7 +26,7 @@ type listening struct {
 // readListening returns the listener groups for the servers of http-snippet, sorted by name, and the problems to report
 // on the ConfigMap, which is origin.
 func readListening(
-	of []annotations.ListeningServer, origin ir.Ref, reserved []streams.ReservedPort,
+	of []annotations.ListeningServer, origin ir.Ref, reserved streams.ReservedPorts,
 ) ([]*ir.ListenerGroup, []report.Problem) {
 	l := &listening{origin: origin, reserved: reserved, groups: map[uint16]*ir.ListenerGroup{}}
 	for i := range of {
@@ -47,13 +47,11 @@ func (l *listening) add(s *annotations.ListeningServer, listen snippets.Listen) 
 	if listen.TLS {
 		protocol = ir.ListenerHTTPS
 	}
-	g := l.groups[listen.Port]
-	switch i := slices.IndexFunc(l.reserved, func(r streams.ReservedPort) bool {
-		return r.Protocol == ir.TCP && r.Port == listen.Port
-	}); {
-	case i >= 0:
+	g, reserved := l.groups[listen.Port], l.reserved.Owner(ir.TCP, listen.Port)
+	switch {
+	case reserved != "":
 		l.problem(report.Error, report.PortConflict, "line %d: port %d is the %s port of the controller itself: "+
-			"choose another port", s.Line, listen.Port, l.reserved[i].Owner)
+			"choose another port", s.Line, listen.Port, reserved)
 		return
 	case g == nil:
 		name := fmt.Sprint(listen.Port)
@@ -117,6 +115,17 @@ func (t *Translator) readListening(c *change) {
 	}
 	t.countGroups(c, old, -1)
 	t.countGroups(c, t.listening, 1)
+}
+
+// listeningPorts returns the ports that http-snippet opens. They are reserved, so that Services and ConfigMaps for TCP
+// ports cannot open them as well.
+func (t *Translator) listeningPorts() (all streams.ReservedPorts) {
+	for _, g := range t.listening {
+		for _, l := range g.Listeners {
+			all = append(all, streams.ReservedPort{Protocol: ir.TCP, Port: l.Port, Owner: annotations.HTTPSnippet.Name})
+		}
+	}
+	return all
 }
 
 // countGroups adds n to the number of routes that use each backend of the groups.

@@ -34,7 +34,7 @@ func (p *ports) dependOn(s *snapshot.Snapshot, ref ir.Ref) bool {
 
 func (t *Translator) readStreams(c *change, s *snapshot.Snapshot) {
 	o := t.options.Streams
-	o.Policy = t.defaults.global.Streams
+	o.Policy, o.Reserved = t.defaults.global.Streams, slices.Concat(o.Reserved, t.listeningPorts())
 	result, old := streams.Translate(s, o), t.streams
 	t.streams = &ports{Routes: result.Routes, verdicts: keepVerdicts(c, old.verdicts, result.Verdicts),
 		refs: make(set[ir.Ref], len(result.Refs))}

@@ -138,11 +138,11 @@ func refOf(object *networkingv1.Ingress) ir.Ref {
 // retranslateChanged translates all Ingresses again that have changed themselves, or that depend on a changed object.
 func (t *Translator) retranslateChanged(c *change, s *snapshot.Snapshot) {
 	again := set[ir.Ref]{}
-	policy := t.defaults.global.Streams
+	policy, ports := t.defaults.global.Streams, t.listeningPorts()
 	if t.defaultsTouched(s) && t.readDefaults(c, s) {
 		again.add(maps.Keys(t.results))
 	}
-	streamsToo := t.defaults.global.Streams != policy
+	streamsToo := t.defaults.global.Streams != policy || !slices.Equal(ports, t.listeningPorts())
 	for _, ref := range s.Changed {
 		switch ref.Kind {
 		case kinds.Ingress:

@@ -29,7 +29,7 @@ type Options struct {
 	Policy, Most ir.StreamPolicy
 	// Reserved lists the ports on which this process itself listens. They must be checked here, because listening twice
 	// on the same port in one process causes no error in Caddy.
-	Reserved []ReservedPort
+	Reserved ReservedPorts
 	// ExternalNames restricts the targets of Services of type ExternalName. The values are the same as for
 	// settings.Config.ExternalNames.
 	ExternalNames string
@@ -59,6 +59,19 @@ type ReservedPort struct {
 	Port     uint16
 	// Owner is the name of the component that listens on the port, for messages.
 	Owner string
+}
+
+// ReservedPorts are the ports on which this process itself listens.
+type ReservedPorts []ReservedPort
+
+// Owner returns the owner of a port. It returns an empty string if the port is not reserved.
+func (all ReservedPorts) Owner(protocol ir.Protocol, port uint16) string {
+	for i := range all {
+		if all[i].Protocol == protocol && all[i].Port == port {
+			return all[i].Owner
+		}
+	}
+	return ""
 }
 
 // Result holds the result of one translation: the routes of the ports, and a verdict with the problems of each object.
@@ -144,10 +157,8 @@ type wish struct {
 // The method take records an object as the owner of the port in w, and returns nil. If the port already has an owner,
 // or belongs to the controller itself, take returns a problem instead.
 func (r *reading) take(w *wish, of ir.Ref) *report.Problem {
-	for _, p := range r.options.Reserved {
-		if p.Protocol == w.protocol && p.Port == w.port {
-			return conflict("port %d is the %s port of the controller itself: choose another port", w.port, p.Owner)
-		}
+	if reserved := r.options.Reserved.Owner(w.protocol, w.port); reserved != "" {
+		return conflict("port %d is the %s port of the controller itself: choose another port", w.port, reserved)
 	}
 	first, taken := r.owners[w.place]
 	switch {
