@@ -148,20 +148,24 @@ func (s *HTTPServer) refusal(block []Finding) string {
 				"Ingress or with a server of the Caddyfile", f.Line)
 		}
 	}
-	responds := s.Program != nil && s.Program.Guards() != ir.NoRequests
+	responds := stepsRespond(s.Program)
 	for i := range s.Locations {
 		l := &s.Locations[i]
 		if l.Service != nil {
 			return "no port is opened for it, because it forwards requests: serve them with an Ingress"
 		}
-		responds = responds || l.Status ||
-			l.Content.Program != nil && l.Content.Program.Guards() != ir.NoRequests
+		responds = responds || l.Status || stepsRespond(l.Content.Program)
 	}
 	if !responds {
 		return "no port is opened for it, because it has neither return nor stub_status: serve its content with an " +
 			"Ingress or with a server of the Caddyfile"
 	}
 	return ""
+}
+
+// stepsRespond reports whether the steps of a program may respond. p may be nil.
+func stepsRespond(p *ir.Program) bool {
+	return p != nil && ir.Program{Steps: p.Steps}.Guards() != ir.NoRequests
 }
 
 // listen interprets listen.
