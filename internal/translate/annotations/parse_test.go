@@ -24,7 +24,8 @@ func TestUnknown(t *testing.T) {
 		{"two letters swapped", "proxy-body-zise", "did you mean proxy-body-size?"},
 		{"the nearest of two", "session-cookie-pat", "did you mean session-cookie-path?"},
 		{"upper case", "Canary", "did you mean canary?"},
-		{"a key of the ConfigMap", "location-snippet", "the snippets of an Ingress are configuration-snippet"},
+		{"a key of the ConfigMap", "location-snippet", "it is a key of the ConfigMap; the snippets of an Ingress are"},
+		{"another key of the ConfigMap", "http-snippet", "it is a key of the ConfigMap"},
 		{"a snippet", "configuraton-snippet", "did you mean configuration-snippet?"},
 		{"short, and one letter off", "atisfy", "did you mean satisfy?"},
 	} {

@@ -48,7 +48,7 @@ const (
 		"[allow-snippet-annotations](configmap.md#allow-snippet-annotations). Without the first, all requests for " +
 		"the Ingress get 503; with only the first, the annotation is ignored with a warning."
 	configuration = "nginx configuration; `false` means no snippet"
-	noSnippet     = "the snippet has no effect, because snippets of this kind are not supported yet"
+	noRules       = "the rules have no effect, because ModSecurity is not supported yet"
 	// ignoredSnippet is the warning for a snippet that has no effect because of the option snippets.
 	ignoredSnippet = "the snippet has no effect, because the administrator has set the option \"snippets ignore\""
 	// allClosed describes the effect of an invalid snippet in the ConfigMap.
@@ -97,7 +97,7 @@ func snippet(name, doc string, row snippetRow, judge func(string) error) Annotat
 		OnError: (*Settings).close, Meanwhile: ingressClosed,
 		Check: func(s *Settings) string {
 			if *mark(s) {
-				return noSnippet
+				return noRules
 			}
 			return ""
 		},
@@ -138,7 +138,7 @@ var FirewallRules = Annotation{
 			return "ModSecurity is not supported: all requests for Ingresses with enable-modsecurity or " +
 				"enable-owasp-core-rules get 503" + ignoring
 		case asked.WithoutEffect[rowModSecurity]:
-			return noSnippet
+			return noRules
 		}
 		return ""
 	},

@@ -42,14 +42,16 @@ func (s *Settings) setValue(v *snippets.Value) *snippets.Finding {
 	default:
 		err = Table.Find(v.Annotation).Parse(s, v.Text)
 	}
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
+	case nginx.IsUsable(err):
+		return &snippets.Finding{Place: v.Place, Directive: v.Directive, Class: snippets.LeftOut,
+			Text: fmt.Sprintf("%q: %v", v.Directive, err)}
+	case errors.As(err, new(nginx.Unsupported)):
+		return v.Finding(snippets.LeftOut, err)
 	}
-	class := snippets.Unreadable
-	if nginx.IsUsable(err) || errors.As(err, new(nginx.Unsupported)) {
-		class = snippets.LeftOut
-	}
-	return &snippets.Finding{Place: v.Place, Class: class, Text: err.Error()}
+	return v.Finding(snippets.Unreadable, err)
 }
 
 // closes reports whether all requests must get 503 because of a finding for a value.

@@ -23,6 +23,9 @@ func requestsNothing(value string) bool {
 	return value == "" || value == "false"
 }
 
+// snippetKeys are the snippets of the ConfigMap that are not annotations, too.
+var snippetKeys = []string{HTTPSnippet.Name, LocationsSnippet.Name, MainSnippet.Name, GlobalAuthSnippet.Name}
+
 // The function unknown returns the warning for an annotation that starts with Prefix or OwnPrefix but is not in Table.
 func unknown(key string) string {
 	name, isNginx := strings.CutPrefix(key, Prefix)
@@ -33,9 +36,9 @@ func unknown(key string) string {
 	switch other := Table.Find(OwnPrefix + own); {
 	case isNginx && other != nil:
 		return fmt.Sprintf("the annotation %q does not exist, and has no effect; did you mean %s?", key, other.Name)
-	case isNginx && strings.HasSuffix(name, "-snippet") && suggest.Hint(name, known) == "":
-		return fmt.Sprintf("the annotation %q does not exist, and has no effect: the snippets of an Ingress are "+
-			"configuration-snippet, server-snippet and auth-snippet", key)
+	case isNginx && slices.Contains(snippetKeys, name):
+		return fmt.Sprintf("the annotation %q does not exist, and has no effect: it is a key of the ConfigMap; the "+
+			"snippets of an Ingress are configuration-snippet, server-snippet and auth-snippet", key)
 	case isNginx:
 		return fmt.Sprintf("the annotation %q does not exist, and has no effect%s", key, suggest.Hint(name, known))
 	case Table.Find(own) != nil:

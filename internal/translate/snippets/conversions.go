@@ -108,8 +108,8 @@ func (r *reader) convert(d *Directive, c *conversion) error {
 		return err
 	}
 	for i, annotation := range []string{c.annotation, c.second}[:len(values)] {
-		r.out.Values = append(r.out.Values, Value{Place: r.place(d), Annotation: annotation, Part: c.part,
-			Text: lowerVariables(values[i])})
+		r.out.Values = append(r.out.Values, Value{Place: r.place(d), Directive: d.Name, Annotation: annotation,
+			Part: c.part, Text: lowerVariables(values[i])})
 	}
 	return r.onlyInLocations()
 }

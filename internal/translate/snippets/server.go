@@ -250,7 +250,8 @@ func (r *reader) proxyPass(d *Directive) error {
 		r.location.Service.Namespace = labels[1]
 	}
 	if scheme == "https" {
-		r.out.Values = append(r.out.Values, Value{Place: r.place(d), Annotation: "backend-protocol", Text: "HTTPS"})
+		r.out.Values = append(r.out.Values, Value{Place: r.place(d), Directive: d.Name,
+			Annotation: "backend-protocol", Text: "HTTPS"})
 	}
 	return nil
 }

@@ -38,11 +38,24 @@ type Result struct {
 // Value is a directive that has the effect of an annotation.
 type Value struct {
 	Place
+	// Directive is the name of the directive.
+	Directive string
 	// Annotation is the name of the annotation without its prefix, and Text its value, which may contain variables if
 	// the directive may.
 	Annotation, Text string
 	// Part is set if several directives together have the effect of the annotation.
 	Part Part
+}
+
+// Finding returns a finding for a value that is not used. Its class is LeftOut or Unreadable.
+func (v *Value) Finding(class Class, reason error) *Finding {
+	f := &Finding{Place: v.Place, Directive: v.Directive, Class: class}
+	if class == Unreadable {
+		f.Text = notValid(v.Directive, reason) + "; meanwhile, requests get 503"
+	} else {
+		f.Text = sentence(quote(v.Directive), class, reason.Error())
+	}
+	return f
 }
 
 // Part is a part of the annotation proxy-ssl-secret. The text of its value is the name of a file.
