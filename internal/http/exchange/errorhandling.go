@@ -111,8 +111,14 @@ func (s *errorState) find(status int) *errorPage {
 
 // HasPageFor reports whether a program has an error page for a request that has failed with err.
 func (x *Exchange) HasPageFor(err error) bool {
+	// Most requests have no program with error pages. They need no memory to look into the error.
+	return x.errors != nil && x.HasErrorPage(StatusOf(err)) && !isUndecided(err)
+}
+
+// isUndecided reports whether a filter could not decide about the request that has failed with err.
+func isUndecided(err error) bool {
 	failure := (*Failure)(nil)
-	return x.HasErrorPage(StatusOf(err)) && !(errors.As(err, &failure) && failure.Undecided)
+	return errors.As(err, &failure) && failure.Undecided
 }
 
 // HasErrorPage reports whether a program has an error page for responses of the controller with this status.
