@@ -76,8 +76,8 @@ func TestHTTPFindings(t *testing.T) {
 		"server { listen 127.0.0.1:18080; location / { stub_status; } }": "left out: line 1: " +
 			"\"server\" is left out: no port is opened",
 		"server { listen [::]:2443 ssl; }": "left out: ",
-		"server { listen 2443; location / { limit_except GET { deny all; } } }": "left out: line 1: \"server\" is left " +
-			"out: no port is opened for it, because it has neither",
+		"server { listen 2443; location / { limit_except GET { deny all; } } }": "left out: line 1: \"server\" is " +
+			"left out: no port is opened for it, because it has neither",
 		"server { listen unix:/tmp/a; return 200; }":                "left out: ",
 		"server { listen 8181; return 200; }":                       "left out: ",
 		"server { listen 81 proxy_protocol; return 200; }":          "left out: ",

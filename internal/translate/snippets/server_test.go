@@ -117,7 +117,8 @@ func TestLocations(t *testing.T) {
 		"location /a { limit_except GET { deny all; } location /a/b { } }": "/a: " +
 			limited(`"GET","HEAD"`, `{"network":"all"}`) + besides + "\n/a/b:",
 		"location /a { deny all; limit_except PUT { allow all; } location /a/b { } location /a/c { allow all; } }": "" +
-			"/a: " + limited(`"PUT"`, `{"allow":true,"network":"all"}`) + "\ndeny all" + besides + "\n/a/b: deny all\n/a/c: allow all",
+			"/a: " + limited(`"PUT"`, `{"allow":true,"network":"all"}`) + "\ndeny all" + besides +
+			"\n/a/b: deny all\n/a/c: allow all",
 		"location /a { limit_except GET { auth_basic a; } location /a/b { } }": "/a: closed\n/a/b:",
 		"allow 10.0.0.1; location /a { limit_except PUT { allow all; } }": "allow 10.0.0.1/32\n/a: " +
 			limited(`"PUT"`, `{"allow":true,"network":"all"}`) + "\nallow 10.0.0.1/32" + besides,
