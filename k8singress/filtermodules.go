@@ -23,6 +23,7 @@ func init() {
 	caddy.RegisterModule(new(Internal))
 	caddy.RegisterModule(new(Maintenance))
 	caddy.RegisterModule(new(Mirror))
+	caddy.RegisterModule(new(PathGroups))
 	caddy.RegisterModule(new(Program))
 	caddy.RegisterModule(new(RateLimit))
 	caddy.RegisterModule(new(Redirect))
@@ -275,6 +276,25 @@ func (*Mirror) CaddyModule() caddy.ModuleInfo {
 // Provision creates the filter.
 func (m *Mirror) Provision(ctx caddy.Context) error { return m.provision(ctx, m.Mirror) }
 
+// PathGroups sets variables to named groups of the route's regular expression.
+//
+// It only works behind the k8singress handler.
+type PathGroups struct {
+	ir.PathGroups
+
+	filterModule
+}
+
+// CaddyModule returns the Caddy module information.
+func (*PathGroups) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID: "http.handlers.k8singress_path_groups", New: func() caddy.Module { return new(PathGroups) },
+	}
+}
+
+// Provision creates the filter.
+func (m *PathGroups) Provision(ctx caddy.Context) error { return m.provision(ctx, m.PathGroups) }
+
 // Program is the nginx configuration that an author of an Ingress or the administrator has written for one location,
 // as typed directives. A value of type string whose comment calls it a template may contain variables of the form $name
 // or ${name}: nginx variables, the capture groups $1 to $9 of the last regular expression that matched, and variables
@@ -523,6 +543,8 @@ var (
 	_ caddyhttp.MiddlewareHandler = (*Maintenance)(nil)
 	_ caddy.Provisioner           = (*Mirror)(nil)
 	_ caddyhttp.MiddlewareHandler = (*Mirror)(nil)
+	_ caddy.Provisioner           = (*PathGroups)(nil)
+	_ caddyhttp.MiddlewareHandler = (*PathGroups)(nil)
 	_ caddy.Provisioner           = (*Program)(nil)
 	_ caddyhttp.MiddlewareHandler = (*Program)(nil)
 	_ caddy.Provisioner           = (*RateLimit)(nil)

@@ -55,6 +55,7 @@ var rows = []row{
 	with("k8singress_internal", newInternal),
 	with("k8singress_maintenance", newMaintenance),
 	sharing("k8singress_mirror", newMirror),
+	with("k8singress_path_groups", newPathGroups),
 	with("k8singress_program", newProgram),
 	with("k8singress_redirect", newRedirect),
 	with("k8singress_request_headers", newRequestHeaders),

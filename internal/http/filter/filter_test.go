@@ -20,6 +20,7 @@ var cases = map[string][]filterCase{
 	"k8singress_external_auth":    slices.Concat(externalAuthCases, authProgramCases),
 	"k8singress_host_redirect":    hostRedirectCases,
 	"k8singress_internal":         internalCases,
+	"k8singress_path_groups":      pathGroupsCases,
 	"k8singress_maintenance":      maintenanceCases,
 	"k8singress_mirror":           mirrorCases,
 	"k8singress_program":          programCases,
@@ -85,7 +86,7 @@ func TestHandlerNames(t *testing.T) {
 		ir.URLRewrite{}, ir.Redirect{}, ir.RewriteRedirect{}, ir.HostRedirect{}, ir.AppRoot{}, ir.RequestHeaders{},
 		ir.ResponseHeaders{}, ir.DirectResponse{}, ir.CORS{}, ir.SourceRanges{}, ir.BasicAuth{}, ir.AnyOf{},
 		ir.RateLimit{}, ir.Bandwidth{}, ir.Maintenance{}, ir.Mirror{}, ir.ExternalAuth{}, ir.AccessRules{},
-		ir.Program{}, ir.Substitution{}, ir.Internal{}, ir.TryFiles{},
+		ir.Program{}, ir.Substitution{}, ir.Internal{}, ir.TryFiles{}, ir.PathGroups{},
 		ir.ZoneLimits{},
 	} {
 		names = append(names, filter.HandlerName(f))

@@ -2,7 +2,6 @@ package filter
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/message"
@@ -23,9 +22,8 @@ type program struct {
 	relative bool
 	// server is true for the program of a host, whose steps run before the route for the request is final.
 	server bool
-	// usesGroups is true if a template contains one of the variables $1 to $9. usesNames is true if the program uses
-	// variables that may be named groups of the route's regular expression.
-	usesGroups, usesNames bool
+	// usesGroups is true if a template contains one of the variables $1 to $9.
+	usesGroups bool
 }
 
 // level is what applies to a request besides the steps: the directives of the program, or of the last condition that
@@ -78,22 +76,8 @@ func compileProgram(of *ir.Program) (*program, error) {
 	if p.steps, err = p.compile(of.Steps); err != nil {
 		return nil, err
 	}
-	p.usesGroups, p.usesNames = of.UsesGroups(), p.usesOthers(of)
+	p.usesGroups = of.UsesGroups()
 	return p, nil
-}
-
-// usesOthers reports whether the program uses variables that are neither variables of nginx nor set by the program.
-func (p *program) usesOthers(of *ir.Program) bool {
-	own := of.OwnVariables()
-	for text := range of.Templates() {
-		split := nginx.SplitTemplate(text)
-		if len(split.Unknown(func(name string) bool {
-			return exchange.VariableOf(name) != nil || slices.Contains(own, name)
-		})) > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 func newLevel(of *ir.Directives) (*level, error) {
@@ -216,12 +200,13 @@ func (p *program) newRun(x *exchange.Exchange) programRun {
 	return programRun{program: p, x: x, level: p.level, left: maxExpanded, budget: pattern.NewBudget()}
 }
 
-// useGroupsOfRoute makes the capture groups of the route's regular expression available.
+// useGroupsOfRoute makes the capture groups of the route's regular expression available as $1 to $9. The filter
+// pathGroups sets the variables for named groups.
 func (r *programRun) useGroupsOfRoute() {
 	route := r.x.Route
-	if route.Regex == nil || r.program.server || !r.program.usesGroups && !r.program.usesNames {
+	if route.Regex == nil || r.program.server || !r.program.usesGroups {
 		return
 	}
 	path := message.CleanPath(r.x.Path)
-	r.x.SetGroups(path, route.Submatch(path), route.Regex.GroupNames())
+	r.x.SetGroups(path, route.Submatch(path), nil)
 }

@@ -105,11 +105,6 @@ var programStepCases = []filterCase{
 		requests: []requestCase{says("/aab", "<aa>"), says("/", "<>")}},
 	{name: "groups of the route", settings: saying("", "<$1>"), route: at("shop.example", "regex", "/x/([^/]+)"),
 		requests: []requestCase{says("/x/y/z", "<y>"), says("/X//%61", "<a>")}},
-	{name: "named groups of the route", settings: saying("", "<$tenant>"),
-		route: at("shop.example", "regex", "/x/(?<tenant>[^/]+)"), requests: []requestCase{says("/x/y/z", "<y>")}},
-	{name: "a group of the route in place of a variable", settings: saying("", "<$tenant$host>"),
-		route:    at("shop.example", "regex", "/x/(?<host>[^/]+)"),
-		requests: []requestCase{says("/x/y", "<shop.example>")}},
 	{name: "break", settings: steps(`{"break": true}, {"return": {"status": 403}}`), requests: []requestCase{
 		passes("GET http://shop.example/"),
 	}},

@@ -3,7 +3,7 @@ package filter
 import (
 	"fmt"
 	"net/http"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/http/exchange"
@@ -20,10 +20,10 @@ type programRewrite struct {
 	// query, and dropQuery if the query of the request is dropped.
 	path, query         *nginx.Template
 	hasQuery, dropQuery bool
-	// redirect is the redirect with which the rewrite ends the request, or nil. behindHost is the number of the capture
-	// group that directly follows the host of the redirect, or 0.
+	// redirect is the redirect with which the rewrite ends the request, or nil. behindHost is the variable that
+	// directly follows the host of the redirect, or "".
 	redirect   *programResponse
-	behindHost int
+	behindHost string
 	flag       ir.Flag
 }
 
@@ -45,7 +45,7 @@ func newProgramRewrite(of *ir.Rewrite) (w *programRewrite, err error) {
 		return nil, fmt.Errorf("rewrite: unknown flag %q", of.Flag)
 	}
 	path, query, found := strings.Cut(strings.TrimSuffix(of.Target, "?"), "?")
-	w.hasQuery, w.behindHost = found, groupAfterHost(path)
+	w.hasQuery, w.behindHost = found, variableAfterHost(path)
 	if w.path, err = nginx.ParseTemplate(path, nil); err != nil {
 		return nil, err
 	}
@@ -89,8 +89,8 @@ func (w *programRewrite) apply(r *programRun) (ended bool, err error) {
 // are escaped.
 func (w *programRewrite) location(r *programRun) (string, error) {
 	x := r.x
-	if w.behindHost != 0 {
-		if rest := x.Variable(strconv.Itoa(w.behindHost)); rest != "" && rest[0] != '/' {
+	if groupNumber(x.Route, w.behindHost) > 0 || slices.Contains(w.search.names, w.behindHost) && w.behindHost != "" {
+		if rest := x.Variable(w.behindHost); rest != "" && rest[0] != '/' {
 			return "", exchange.Fail(http.StatusBadRequest, errOtherHost)
 		}
 	}

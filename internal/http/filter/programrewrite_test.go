@@ -89,6 +89,10 @@ var programRewriteCases = []filterCase{
 		requests: []requestCase{
 			gets("GET http://shop.example/.evil.example", "400"), redirects("/", "https://other.example"),
 		}},
+	{name: "a named group behind the host", settings: rewrites("^/(?<Rest>.*)", "https://other.example$rest", ""),
+		requests: []requestCase{
+			gets("GET http://shop.example/.evil.example", "400"), redirects("/", "https://other.example"),
+		}},
 	{name: "a line break in a redirect", settings: rewrites("^", "https://other.example/$http_a\\n", ""),
 		requests: []requestCase{gets("GET http://shop.example/", "500")}},
 	{name: "relative", settings: `{"relative_redirects": true, "steps": [

@@ -43,7 +43,7 @@ func (h *redirect) location(x *exchange.Exchange) string {
 	to, path := &url.URL{RawQuery: x.Query}, message.CleanPath(x.Path)
 	switch {
 	case h.Target != "":
-		to.Path = withTarget(h.Target, path, x.Route.Submatch(path))
+		to.Path = withTarget(h.Target, path, x.Route, x.Route.Submatch(path))
 	case h.Prefix != "":
 		to.Path = withPrefix(h.Prefix, x.Route, path)
 	default:

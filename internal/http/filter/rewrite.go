@@ -11,9 +11,9 @@ import (
 )
 
 // rewrite changes the path or the host of a request before it is forwarded. Target works like ingress-nginx's
-// rewrite-target: it is literal, except that $1 to $9 are replaced with the capture groups of the regular expression in
-// the Ingress path. The client's query is appended to the query of Target. If Target ends with "?", the client's query
-// is dropped.
+// rewrite-target: it is literal, except that $1 to $9, and the names of named groups, are replaced with the capture
+// groups of the regular expression in the Ingress path. The client's query is appended to the query of Target. If Target
+// ends with "?", the client's query is dropped.
 type rewrite struct {
 	ir.URLRewrite
 
@@ -45,8 +45,8 @@ func (h *rewrite) Apply(x *exchange.Exchange) (bool, error) {
 		return false, nil
 	case h.Target != "":
 		groups := x.Route.Submatch(path)
-		x.SetPath(withTarget(h.path, path, groups))
-		query := expand(h.query, path, groups, nginx.EscapeArgument)
+		x.SetPath(withTarget(h.path, path, x.Route, groups))
+		query := expand(h.query, path, x.Route, groups, nginx.EscapeArgument)
 		x.Query, x.ForceQuery = joinQueries(x.Query, query, h.dropQuery), false
 	case h.Prefix != "":
 		x.SetPath(withPrefix(h.Prefix, x.Route, path))
@@ -59,9 +59,9 @@ func (h *rewrite) Apply(x *exchange.Exchange) (bool, error) {
 	return false, nil
 }
 
-// withTarget returns the path after rewriting it to target, with $1 to $9 replaced.
-func withTarget(target, path string, groups []int) string {
-	return rooted(expand(target, path, groups, func(s string) string { return s }))
+// withTarget returns the path after rewriting it to target, with the capture groups of the route replaced.
+func withTarget(target, path string, route *exchange.Route, groups []int) string {
+	return rooted(expand(target, path, route, groups, func(s string) string { return s }))
 }
 
 // withPrefix returns the path with the matched prefix replaced by prefix. If the route is not a prefix route, it
@@ -93,20 +93,43 @@ func joinQueries(client, own string, drop bool) string {
 	return own + "&" + client
 }
 
-// expand replaces $1 to $9 in template with the text of capture groups. groups holds the offsets of the groups in path,
-// as in package regexp.
-func expand(template, path string, groups []int, escape func(string) string) string {
+// expand replaces the capture groups of the route in template: $1 to $9, $name and ${name}. groups holds the offsets of
+// the groups in path, as in package regexp.
+func expand(template, path string, route *exchange.Route, groups []int, escape func(string) string) string {
 	if strings.IndexByte(template, '$') < 0 {
 		return template
 	}
 	var b strings.Builder
-	for i := 0; i < len(template); i++ {
-		if template[i] != '$' || i+1 == len(template) || template[i+1] < '1' || template[i+1] > '9' {
-			b.WriteByte(template[i])
-			continue
+	for {
+		literal, rest, found := strings.Cut(template, "$")
+		b.WriteString(literal)
+		if !found {
+			return b.String()
 		}
-		i++
-		b.WriteString(escape(group(path, groups, int(template[i]-'0'))))
+		name, behind := cutGroup(rest)
+		n := groupNumber(route, name)
+		if template = behind; n > 0 {
+			b.WriteString(escape(group(path, groups, n)))
+		} else {
+			b.WriteByte('$')
+			template = rest
+		}
 	}
-	return b.String()
+}
+
+// cutGroup returns the name of a group at the start of text, and the text behind it. As in nginx, the name is a digit,
+// or as long as possible, or in braces.
+func cutGroup(text string) (name, behind string) {
+	if inner, braced := strings.CutPrefix(text, "{"); braced {
+		name, behind, _ = strings.Cut(inner, "}")
+		return name, behind
+	}
+	if text != "" && '0' <= text[0] && text[0] <= '9' {
+		return text[:1], text[1:]
+	}
+	end := 0
+	for end < len(text) && nginx.IsVariable(text[end:end+1]) {
+		end++
+	}
+	return text[:end], text[end:]
 }

@@ -32,6 +32,13 @@ var rewriteCases = []filterCase{
 		},
 	},
 	{
+		name: "named groups", settings: `{"target": "/$Name${id}/$2$names${id/$nothing?id=$ID"}`,
+		route: at("shop.example", "regex", "/old/(?<id>[^/]*)/(?P<Name>.*)"),
+		requests: []requestCase{
+			rewritten("/old/1/b", "/b1/b$names$%7Bid/$nothing?id=1"),
+		},
+	},
+	{
 		name: "the whole path", settings: `{"target": "$1?$1"}`, route: at("shop.example", "regex", "(/.*)"),
 		requests: []requestCase{rewritten("/a", "/a?/a")},
 	},

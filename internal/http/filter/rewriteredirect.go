@@ -21,21 +21,21 @@ type rewriteRedirect struct {
 	path, query *nginx.Template
 	// hasQuery is true if the target URL has a query. dropQuery is true if the client's query is dropped.
 	hasQuery, dropQuery bool
-	// behindHost is the number of the capture group that directly follows the host in the target URL, or 0 if there is
-	// no such group.
-	behindHost int
+	// behindHost is the variable that directly follows the host in the target URL. It is empty if there is no such
+	// variable.
+	behindHost string
 }
 
-// groupBehindHost matches a target URL in which a capture group directly follows the host, as in https://example.com$1.
-var groupBehindHost = regexp.MustCompile(`^[^/]*//[^/?]*[A-Za-z0-9]\$([1-9])([/?$]|$)`)
+// behindHost matches a target URL in which a variable directly follows the host, as in https://example.com$1.
+var behindHost = regexp.MustCompile(`^[^/]*//[^/?]*[A-Za-z0-9]\$(\w+|\{\w+\})([/?$]|$)`)
 
-// groupAfterHost returns the number of the capture group that directly follows the host in a target URL, or 0 if there
-// is no such group.
-func groupAfterHost(target string) int {
-	if found := groupBehindHost.FindStringSubmatch(target); found != nil {
-		return int(found[1][0] - '0')
+// variableAfterHost returns the variable that directly follows the host in a target URL. It returns "" if there is no
+// such variable. If the variable is a capture group, its value must not extend the host.
+func variableAfterHost(target string) string {
+	if found := behindHost.FindStringSubmatch(target); found != nil {
+		return strings.Trim(found[1], "{}")
 	}
-	return 0
+	return ""
 }
 
 func newRewriteRedirect(of ir.RewriteRedirect) (Filter, error) {
@@ -46,7 +46,7 @@ func newRewriteRedirect(of ir.RewriteRedirect) (Filter, error) {
 	path, query, _ := strings.Cut(of.Target, "?")
 	query = strings.TrimSuffix(query, "?")
 	h.hasQuery = query != ""
-	h.behindHost = groupAfterHost(path)
+	h.behindHost = variableAfterHost(path)
 	var err error
 	if h.path, err = exchange.ParseTemplate(path, nginx.Groups...); err != nil {
 		return nil, err
@@ -66,8 +66,8 @@ func (h *rewriteRedirect) Apply(x *exchange.Exchange) (bool, error) {
 	}
 	path := message.CleanPath(x.Path)
 	groups := x.Route.Submatch(path)
-	if h.behindHost != 0 {
-		if rest := group(path, groups, h.behindHost); rest != "" && rest[0] != '/' {
+	if n := groupNumber(x.Route, h.behindHost); n > 0 {
+		if rest := group(path, groups, n); rest != "" && rest[0] != '/' {
 			return false, exchange.Fail(http.StatusBadRequest, errOtherHost)
 		}
 	}
@@ -98,10 +98,10 @@ func (h *rewriteRedirect) Apply(x *exchange.Exchange) (bool, error) {
 func (h *rewriteRedirect) expand(t *nginx.Template, x *exchange.Exchange, path string, groups []int,
 	escape func(string) string) string {
 	return t.Expand(func(name string) string {
-		switch {
-		case len(name) == 1:
-			return escape(group(path, groups, int(name[0]-'0')))
-		case name == "uri":
+		if n := groupNumber(x.Route, name); n > 0 {
+			return escape(group(path, groups, n))
+		}
+		if name == "uri" {
 			return escape(path)
 		}
 		return x.Variable(name)
@@ -109,12 +109,3 @@ func (h *rewriteRedirect) expand(t *nginx.Template, x *exchange.Exchange, path s
 }
 
 func escapePath(path string) string { return (&url.URL{Path: path}).EscapedPath() }
-
-// group returns the text of capture group n, or an empty string if the group did not match. groups holds the offsets of
-// the groups in path, as in package regexp.
-func group(path string, groups []int, n int) string {
-	if 2*n+1 >= len(groups) || groups[2*n] < 0 {
-		return ""
-	}
-	return path[groups[2*n]:groups[2*n+1]]
-}

@@ -30,6 +30,19 @@ var rewriteRedirectCases = []filterCase{
 		},
 	},
 	{
+		name: "named groups", settings: `{"target": "https://new.example/$rest?p=$P"}`,
+		route:    at("shop.example", "regex", "/(?<p>[^/]*)/(?<Rest>.*)"),
+		requests: []requestCase{leading("http://shop.example/a%26b/c%3fd", "https://new.example/c%3Fd?p=a%26b")},
+	},
+	{
+		name: "a named group behind the host", settings: `{"target": "https://new.example${rest}?"}`,
+		route: at("shop.example", "regex", "/old(?<rest>.*)"),
+		requests: []requestCase{
+			leading("http://shop.example/old/a", "https://new.example/a"),
+			gets("GET http://shop.example/old.evil.example", "400"),
+		},
+	},
+	{
 		name: "a query", settings: `{"target": "http://new.example/find?name=$1"}`,
 		route: at("shop.example", "regex", "/query/(.*)"),
 		requests: []requestCase{

@@ -52,10 +52,9 @@ func byHost(t *testing.T, names ...string) *verified {
 		fixture.Identify(t, ca, &x509.Certificate{DNSNames: names}).Pair(),
 	}}
 	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		switch state {
-		case http.StateNew:
+		if state == http.StateNew {
 			v.opened.Add(1)
-		case http.StateClosed:
+		} else if state == http.StateClosed {
 			v.closed.Add(1)
 		}
 	}

@@ -130,7 +130,16 @@ const (
 
 // allows reports whether another endpoint may be tried after a failure f.
 func (r *retry) allows(f failure) bool {
-	return (f == failedByError || f == nameRejected) && r.onError || f == failedByTimeout && r.onTimeout || f == failedByInvalid && r.onInvalid
+	switch f {
+	case failedByError, nameRejected:
+		return r.onError
+	case failedByTimeout:
+		return r.onTimeout
+	case failedByInvalid:
+		return r.onInvalid
+	case endpointRemoved, addressForbidden, notRetried:
+	}
+	return false
 }
 
 // allowsStatus reports whether another endpoint may be tried after a response with this status.

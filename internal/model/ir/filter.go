@@ -59,7 +59,8 @@ func RejectAll(filters []Filter) bool {
 // URLRewrite changes the path or the host of the request to the backend. The query is kept. At most one of Target and
 // Prefix is set. If both are empty, the path is not changed.
 type URLRewrite struct {
-	// Target replaces the whole path. It may contain $1 to $9, the capture groups of the route's regular expression.
+	// Target replaces the whole path. It may contain $1 to $9, the capture groups of the route's regular expression,
+	// and the names of its groups.
 	Target string `json:"target,omitempty"`
 	// Prefix replaces the part of the path that matches a route of type MatchPrefix. Prefix begins with a slash. For
 	// example, if Prefix is "/bar" and the route has the prefix "/foo", the path "/foo/x" becomes "/bar/x". If Prefix
@@ -400,3 +401,12 @@ func (DirectResponse) Guards() Guard { return AllRequests }
 
 // Guards implements Filter.
 func (StubStatus) Guards() Guard { return AllRequests }
+
+// PathGroups sets variables to named groups of the route's regular expression.
+type PathGroups struct {
+	// Names are the names of the groups, in lower case. Other groups set no variables.
+	Names []string `json:"names"`
+}
+
+// Guards implements Filter.
+func (PathGroups) Guards() Guard { return NoRequests }

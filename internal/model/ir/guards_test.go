@@ -34,7 +34,7 @@ func TestGuards(t *testing.T) {
 		{limited(list{denyAll}, list{allow}), ir.SomeRequests}, {limited(list{denyAll}, list{denyAll}), ir.AllRequests},
 		{limited(list{denyAll}, list{allow, denyAll}), ir.SomeClients},
 		{limited(list{allow, denyAll}, nil), ir.SomeClients}, {limited(nil, list{allow, denyAll}), ir.SomeClients},
-		{ir.Internal{}, ir.AllRequests}, {ir.TryFiles{Target: "/a"}, ir.SomeRequests},
+		{ir.Internal{}, ir.AllRequests}, {ir.PathGroups{}, ir.NoRequests}, {ir.TryFiles{Target: "/a"}, ir.SomeRequests},
 		{ir.TryFiles{Status: 404}, ir.AllRequests}, {ir.TryFiles{Status: 204}, ir.SomeRequests},
 	} {
 		if got := c.filter.Guards(); got != c.want {

@@ -104,9 +104,9 @@ func locationSnippet(name, doc string, row snippetRow, shared bool) Annotation {
 // interpretAlone interprets one of the two snippets for locations.
 func (s *Settings) interpretAlone(text string, shared bool) *snippets.Result {
 	if shared {
-		return s.HTTP.Location("", text)
+		return s.HTTP.Location("", text, s.PathGroups...)
 	}
-	return s.HTTP.Location(text, "")
+	return s.HTTP.Location(text, "", s.PathGroups...)
 }
 
 // finishLocation interprets the snippets for locations, and sets the values of annotations that they contain.
@@ -115,7 +115,7 @@ func (s *Settings) finishLocation() {
 	if l.Read, l.Invalid = nil, nil; l.Own == "" && l.Shared == "" {
 		return
 	}
-	l.Read = s.HTTP.Location(l.Own, l.Shared)
+	l.Read = s.HTTP.Location(l.Own, l.Shared, s.PathGroups...)
 	l.Invalid = s.setValues(slices.DeleteFunc(slices.Clone(l.Read.Values), func(v snippets.Value) bool {
 		return !l.applies(v)
 	}))
@@ -184,10 +184,13 @@ var severityOf = map[snippets.Class]report.Severity{
 }
 
 // locationFilters returns the filters that run the snippets for locations.
-func (s *Settings) locationFilters(string) (all []ir.Filter) {
+func (s *Settings) locationFilters(path string) (all []ir.Filter) {
+	if names := s.groupVariables(path); names != nil {
+		all = append(all, ir.PathGroups{Names: names})
+	}
 	read := s.Asked.Snippets.Location.Read
 	if read == nil {
-		return nil
+		return all
 	}
 	if read.Program != nil {
 		program := *read.Program

@@ -26,8 +26,9 @@ var useRegex = Annotation{
 var rewriteTarget = Annotation{
 	Name: "rewrite-target",
 	Doc: "Replaces the whole path of a request before the request is sent to the backend; the query is kept. The " +
-		"path of the Ingress becomes a regular expression, and $1 to $9 stand for its groups. The paths of other " +
-		"Ingresses of the namespace with the same hosts also become regular expressions.\n\n" +
+		"path of the Ingress becomes a regular expression, and $1 to $9, or $NAME for `(?<NAME>...)`, stand for its " +
+		"groups. The paths of other Ingresses of the namespace with the same hosts also become regular " +
+		"expressions.\n\n" +
 		"If the value is a URL that starts with `http://`, `https://` or `$scheme`, requests are redirected to this " +
 		"URL with 302, before the redirect to HTTPS and before access control. The URL may contain nginx variables.",
 	Values: "a path, or a URL", Example: "/$2", Default: "no rewrite", Scope: ScopeIngress, Risk: RiskMedium,
@@ -53,7 +54,7 @@ func parseRewriteTarget(s *Settings, value string) error {
 		if err := checkTemplateURL(value); err != nil {
 			return err
 		}
-		if err := s.HTTP.CheckVariables(value); err != nil {
+		if err := s.HTTP.CheckVariables(value, s.PathGroups...); err != nil {
 			return err
 		}
 	}

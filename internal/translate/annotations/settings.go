@@ -16,6 +16,9 @@ type Settings struct {
 	// Ingress is the name of the Ingress. It is set in the default settings that are passed to Parse, not by an
 	// annotation.
 	Ingress ir.Name
+	// PathGroups are the names of the groups in the paths of the Ingress, as if all paths were regular expressions.
+	// They are set in the default settings, too.
+	PathGroups []string
 	// RoutePolicy holds the settings that all routes of the Ingress get unchanged.
 	ir.RoutePolicy
 	// RewriteTarget is the path to which requests are rewritten. It is empty if paths are not rewritten.

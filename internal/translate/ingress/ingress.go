@@ -151,6 +151,7 @@ func (r *reading) rules() {
 func (r *reading) settings() {
 	defaults := r.defaults()
 	defaults.Ingress = ir.Name{Namespace: r.Object.Namespace, Name: r.Object.Name}
+	defaults.PathGroups = r.pathGroups()
 	if class, ok := r.options.Classes[r.Class]; ok {
 		if class.Unread {
 			r.problem(report.Error, report.InvalidParameters, classField,

@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
@@ -50,4 +51,20 @@ func sizeOf(expression string) int {
 		return 0
 	}
 	return size
+}
+
+// pathGroups returns the sorted names of the groups in the paths of the Ingress, as if all paths were regular
+// expressions.
+func (r *reading) pathGroups() (names []string) {
+	for i := range r.Object.Spec.Rules {
+		http := r.Object.Spec.Rules[i].HTTP
+		if http == nil {
+			continue
+		}
+		for j := range http.Paths {
+			names = append(names, ir.GroupNames(http.Paths[j].Path)...)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }

@@ -58,8 +58,8 @@ var conversions = func() map[string]conversion {
 }()
 
 // tlsDirectives are the directives for TLS connections to endpoints. They begin with the name of the protocol.
-const tlsDirectives = "ssl_name ssl_server_name ssl_verify ssl_verify_depth ssl_protocols ssl_ciphers ssl_certificate " +
-	"ssl_certificate_key ssl_trusted_certificate ssl_crl"
+const tlsDirectives = "ssl_name ssl_server_name ssl_verify ssl_verify_depth ssl_protocols ssl_ciphers " +
+	"ssl_certificate ssl_certificate_key ssl_trusted_certificate ssl_crl"
 
 // ofEndpoints maps the directives that exist for several protocols of endpoints to conversions. The directives begin
 // with the name of the protocol.
@@ -122,7 +122,7 @@ func (r *reader) checkValue(text *string) error {
 	}
 	for _, name := range nginx.SplitTemplate(*text).Names {
 		if slices.Contains(nginx.Groups, name) {
-			return leftOut(fmt.Sprintf("$%s is not supported here: set a variable to it, and write that variable", name))
+			return leftOut("$" + name + " is not supported here: set a variable to it, and write that variable")
 		}
 	}
 	return nil

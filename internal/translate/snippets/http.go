@@ -96,14 +96,15 @@ func (h *HTTP) Unknown(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return h.knows(strings.ToLower(name)) })
 }
 
-// Location is like the function Location, for texts that may contain the variables of h.
-func (h *HTTP) Location(own, shared string) *Result {
-	return locationResults.of(texts{own, shared, h}, interpretLocation)
+// Location is like the function Location, for texts that may contain the variables of h. groups are the names of the
+// groups in the regular expressions of the paths, which are variables, too.
+func (h *HTTP) Location(own, shared string, groups ...string) *Result {
+	return locationResults.of(texts{own, shared, h, strings.Join(groups, " ")}, interpretLocation)
 }
 
 // Server is like the function Server, for texts that may contain the variables of h.
 func (h *HTTP) Server(own, shared string) *ServerResult {
-	return serverResults.of(texts{own, shared, h}, interpretServer)
+	return serverResults.of(texts{own: own, shared: shared, http: h}, interpretServer)
 }
 
 // Auth is like the function Auth, for a text that may contain the variables of h.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
@@ -127,6 +128,9 @@ func (r *reader) readBoth(of texts) {
 	shared, sharedFails := Parse(of.shared)
 	r.define(own)
 	r.define(shared)
+	for name := range strings.FieldsSeq(of.groups) {
+		r.defined[name] = true
+	}
 	r.read(own, ownFails)
 	ofOwn := len(r.rules())
 	r.shared = true

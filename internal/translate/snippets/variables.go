@@ -61,6 +61,17 @@ func (r *reader) define(directives []Directive) {
 	}
 }
 
+// Defined returns the names of the variables that a text defines. It returns none for an unreadable text.
+func Defined(text string) []string {
+	directives, err := Parse(text)
+	if err != nil {
+		return nil
+	}
+	r := newReader(inServer)
+	r.define(directives)
+	return slices.Sorted(maps.Keys(r.defined))
+}
+
 func (r *reader) defineGroups(expression string) {
 	for _, name := range ir.GroupNames(expression) {
 		r.defined[name] = true
