@@ -78,11 +78,15 @@ func addStructure(adapted []byte, global []caddyfile.Segment) ([]byte, []caddyco
 	if address := adminAddress(o.Admin); address != "" {
 		config["apps"].(map[string]any)[name].(map[string]any)["admin"] = address
 	}
+	ignored, err := addServerOptions(config, global, options)
+	if err != nil {
+		return nil, nil, err
+	}
 	if err := structure.Merge(config, options); err != nil {
 		return nil, nil, fmt.Errorf("adding the servers of %s: %w", name, err)
 	}
 	complete, err := json.Marshal(config)
-	return complete, warnings(global, options), err
+	return complete, append(warnings(global, options), ignored...), err
 }
 
 // adminAddress returns the address of the admin API in the Caddyfile. It returns "" if the Caddyfile does not set the

@@ -73,11 +73,11 @@ var caddyOptions = []caddyOption{
 	{"local_certs", noEffect, ofSites + "Set `issuer internal` of k8singress"},
 	{"log", works, "the controller logs below `k8singress`. Its access log has settings in the ConfigMap"},
 	{"metrics", worksInSites,
-		"metrics of requests for hosts of Ingresses have names that begin with `k8singress_`, and no label for the host"},
+		"the metrics of requests for hosts of Ingresses begin with `k8singress_`, and have no label for the host"},
 	{"ocsp_interval", noEffect, "OCSP stapling is off in a configuration with k8singress"},
 	{"ocsp_stapling", works, "it is always off, also for sites"},
 	{"on_demand_tls", noEffect, "hosts of Ingresses get no certificates on demand"},
-	{"order", works, "sorts the directives of sites. A chain runs its directives in the order in which they are written"},
+	{"order", works, "sorts the directives of sites. A chain runs its directives in the order of the file"},
 	{"persist_config", works, "it is always off"},
 	{"pki", works, "`issuer internal { ca <name> }` of k8singress uses its certificate authorities"},
 	{"preferred_chains", noEffect, ofSites + "Set `issuer acme { preferred_chains ... }` of k8singress"},
@@ -98,22 +98,26 @@ var caddyOptions = []caddyOption{
 	{"servers expected_dot_headers", worksInSites, "set the ConfigMap key `ignore-invalid-headers: false`"},
 	{"servers expected_underscore_headers", worksInSites,
 		"set the ConfigMap key `enable-underscores-in-headers`"},
-	{"servers keepalive_count", worksInSites, "the operating system's default applies"},
-	{"servers keepalive_idle", worksInSites, "Go's default applies"},
-	{"servers keepalive_interval", worksInSites, "Go's default applies"},
+	{"servers keepalive_count", works, "sets TCP keep-alive"},
+	{"servers keepalive_idle", works, "sets TCP keep-alive"},
+	{"servers keepalive_interval", works, "sets TCP keep-alive"},
 	{"servers listener_wrappers", worksInSites,
 		"the servers of k8singress accept no other listener wrapper. For the PROXY protocol, set the ConfigMap key " +
 			"`use-proxy-protocol`"},
 	{"servers log_credentials", worksInSites, "set the ConfigMap key `log-format-upstream`"},
-	{"servers max_header_size", worksInSites, "set the ConfigMap key `large-client-header-buffers`"},
+	{"servers max_header_size", works,
+		"the ConfigMap key `large-client-header-buffers` takes precedence. Default: 32 KiB"},
 	{"servers metrics", worksInSites, "see `metrics`"},
 	{"servers name", worksInSites, "the servers of k8singress keep their names"},
 	{"servers packet_conn_wrappers", worksInSites, "the servers of k8singress accept no other wrappers"},
-	{"servers protocols", worksInSites, "set the options `http3` and `h2c` of k8singress"},
-	{"servers strict_sni_host", worksInSites,
-		"requests whose host needs a client certificate always get 421 if the server name differs"},
-	{"servers timeouts", worksInSites,
-		"set the ConfigMap keys `client-header-timeout`, `client-body-timeout` and `keep-alive`"},
+	{"servers protocols", works,
+		"also with `http3 off` and `h2c` of k8singress. On the server of `http`, `h2` and `h3` have no effect"},
+	{"servers strict_sni_host", works,
+		"Caddy's HTTP server then reads the requests. Without it, a request gets 421 only if its host needs a client " +
+			"certificate"},
+	{"servers timeouts", works,
+		"the ConfigMap keys `client-header-timeout`, `client-body-timeout` and `keep-alive` take precedence. Minimum " +
+			"rates and `write_max_chunk` have no effect"},
 	{"servers trace", worksInSites, "it has no equivalent"},
 	{"servers trusted_proxies", worksInSites,
 		"set the ConfigMap keys `use-forwarded-headers` and `proxy-real-ip-cidr`"},
@@ -121,6 +125,16 @@ var caddyOptions = []caddyOption{
 		"set the ConfigMap keys `use-forwarded-headers` and `proxy-real-ip-cidr`"},
 	{"servers trusted_proxies_unix", worksInSites,
 		"set the ConfigMap keys `use-forwarded-headers` and `proxy-real-ip-cidr`"},
+}
+
+// findCaddyOption returns the row of an option. It returns nil for options that are not in the table, such as options of
+// plugins.
+func findCaddyOption(name string) *caddyOption {
+	i := slices.IndexFunc(caddyOptions, func(o caddyOption) bool { return o.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &caddyOptions[i]
 }
 
 // globalSegments returns the global options of a Caddyfile. It returns nil if the Caddyfile is invalid or has none.
@@ -138,13 +152,13 @@ func warnings(global []caddyfile.Segment, c settings.Config) (all []caddyconfig.
 	c = c.WithDefaults()
 	hasServers := len(c.HTTP)+len(c.HTTPS) > 0
 	warn := func(name string, at caddyfile.Token) {
-		i := slices.IndexFunc(caddyOptions, func(o caddyOption) bool { return o.Name == name })
-		if i < 0 || caddyOptions[i].Fate == works || caddyOptions[i].Fate == worksInSites && !hasServers {
+		o := findCaddyOption(name)
+		if o == nil || o.Fate == works || o.Fate == worksInSites && !hasServers {
 			return
 		}
 		all = append(all, caddyconfig.Warning{File: at.File, Line: at.Line, Directive: name, Message: fmt.Sprintf(
 			"the global option %s has no effect for hosts of Ingresses: %s", name,
-			strings.ReplaceAll(caddyOptions[i].Doc, "`", ""))})
+			strings.ReplaceAll(o.Doc, "`", ""))})
 	}
 	for _, segment := range global {
 		warn(segment.Directive(), segment[0])

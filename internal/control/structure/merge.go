@@ -80,7 +80,7 @@ func mergeHTTP(apps, structure map[string]any, c settings.Config) error {
 			return err
 		}
 		for key, value := range server {
-			if existing[key] == nil || !adjustable(name, key, c) {
+			if !keeps(name, key, existing[key], c) {
 				existing[key] = value
 			}
 		}
@@ -95,12 +95,13 @@ var adjustableKeys = []string{
 	"write_idle_timeout",
 }
 
-// adjustable reports whether the configuration may change a setting of one of our servers.
-func adjustable(server, key string, c settings.Config) bool {
-	if server == HealthServer || server == HTTPSServer && key == "protocols" && c.HTTP3 == settings.HTTP3Off {
+// keeps reports whether Merge keeps the value of a setting of one of our servers.
+func keeps(server, key string, value any, c settings.Config) bool {
+	if value == nil || server == HealthServer || !slices.Contains(adjustableKeys, key) {
 		return false
 	}
-	return slices.Contains(adjustableKeys, key)
+	return key != "protocols" || server != HTTPSServer || c.HTTP3 != settings.HTTP3Off ||
+		!slices.Contains(texts(value), "h3")
 }
 
 // mergeShutdown sets Caddy's grace_period and shutdown_delay. It does not overwrite existing values unless our options
@@ -203,6 +204,16 @@ func mergePolicies(policies []any, ours map[string]any, names []string) ([]any, 
 	delete(base, "issuers")
 	maps.Copy(base, ours)
 	return append(merged, base), nil
+}
+
+// Child returns the JSON object at a path of parent, and creates it if it does not exist.
+func Child(parent map[string]any, path ...string) (_ map[string]any, err error) {
+	for _, key := range path {
+		if parent, err = child(parent, key); err != nil {
+			return nil, err
+		}
+	}
+	return parent, nil
 }
 
 // child returns the JSON object at a key of parent, and creates it if it does not exist.

@@ -45,7 +45,7 @@ func Overwrites(config map[string]any, c settings.Config) (all []string) {
 // one, except those that the configuration may change.
 func overwrites(name string, existing, wanted map[string]any, c settings.Config) (all []string) {
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
-		if existing[key] != nil && adjustable(name, key, c) || reflect.DeepEqual(existing[key], wanted[key]) {
+		if keeps(name, key, existing[key], c) || reflect.DeepEqual(existing[key], wanted[key]) {
 			continue
 		}
 		text := fmt.Sprintf("%s.%s", name, key)

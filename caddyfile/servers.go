@@ -1,0 +1,184 @@
+package caddyfile
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/k8singress/k8singress/internal/control/structure"
+	"github.com/k8singress/k8singress/internal/model/settings"
+)
+
+// serverKeys lists the settings of a Caddy server that take effect on our servers if the global option servers sets
+// them.
+var serverKeys = []string{
+	"idle_timeout", "keepalive_count", "keepalive_idle", "keepalive_interval", "max_header_bytes", "protocols",
+	"read_header_timeout", "read_idle_timeout", "read_timeout", "strict_sni_host", "write_idle_timeout",
+	"write_timeout",
+}
+
+// addServerOptions adds the settings of the global option servers to our servers in config, as Caddy does for the
+// servers of sites. c holds the options of the controller. It returns a warning for each block with settings that have
+// no effect.
+func addServerOptions(config map[string]any, global []caddyfile.Segment, c settings.Config) (
+	all []caddyconfig.Warning, err error) {
+	c = c.WithDefaults()
+	for _, of := range []struct {
+		server string
+		listen []string
+	}{{structure.HTTPServer, c.HTTP}, {structure.HTTPSServer, c.HTTPS}} {
+		options := serversFor(of.listen, global)
+		if options == nil || len(of.listen) == 0 {
+			continue
+		}
+		found, err := serverSettings(options)
+		if err != nil {
+			return nil, err
+		}
+		if of.server == structure.HTTPServer {
+			found.withoutTLS()
+		}
+		server, err := structure.Child(config, "apps", "http", "servers", of.server)
+		if err != nil {
+			return nil, err
+		}
+		for _, key := range serverKeys {
+			if value, ok := found[key]; ok {
+				server[key] = value
+			}
+		}
+		if ignored := found.ignored(); ignored != "" {
+			w := serversWarning(options, ignored+" of the global option servers has no effect for hosts of Ingresses")
+			all = append(slices.DeleteFunc(all, func(o caddyconfig.Warning) bool { return o == w }), w)
+		}
+	}
+	return append(all, unknownAddresses(config, global, slices.Concat(c.HTTP, c.HTTPS))...), nil
+}
+
+func serversWarning(servers caddyfile.Segment, message string) caddyconfig.Warning {
+	return caddyconfig.Warning{File: servers[0].File, Line: servers[0].Line, Directive: "servers", Message: message}
+}
+
+// unknownAddresses returns a warning for each block of the global option servers with an address that no server has.
+// ours lists the addresses of our servers.
+func unknownAddresses(config map[string]any, global []caddyfile.Segment, ours []string) (all []caddyconfig.Warning) {
+	known := slices.Clone(ours)
+	for _, s := range structure.Branch(config, "apps", "http", "servers") {
+		server, _ := s.(map[string]any)
+		listen, _ := server["listen"].([]any)
+		for _, address := range listen {
+			text, _ := address.(string)
+			known = append(known, text)
+		}
+	}
+	for _, segment := range global {
+		if address := addressOf(segment); address != "" && !slices.ContainsFunc(known, sameAs(address)) {
+			all = append(all, serversWarning(segment, fmt.Sprintf(
+				"the global option servers has no effect, because no server listens on %s: the servers listen on %s",
+				address, strings.Join(slices.Compact(slices.Sorted(slices.Values(known))), ", "))))
+		}
+	}
+	return all
+}
+
+// addressOf returns the address in a global option servers. It returns "" if the option has no address, and for other
+// options.
+func addressOf(segment caddyfile.Segment) string {
+	if segment.Directive() != "servers" {
+		return ""
+	}
+	d := caddyfile.NewDispenser(segment)
+	d.Next()
+	address := ""
+	d.Args(&address)
+	return address
+}
+
+// serversFor returns the block of the global option servers that applies to a server with the given listen addresses,
+// or nil if no block applies. As in Caddy, a block with an address of the server takes precedence over a block without
+// an address.
+func serversFor(listen []string, global []caddyfile.Segment) (found caddyfile.Segment) {
+	for _, segment := range global {
+		switch address := addressOf(segment); {
+		case address == "" && segment.Directive() == "servers":
+			found = segment
+		case address != "" && slices.ContainsFunc(listen, sameAs(address)):
+			return segment
+		}
+	}
+	return found
+}
+
+// sameAs returns a function that reports whether an address is the given one, which may be written in another way.
+func sameAs(address string) func(string) bool {
+	parsed, err := caddy.ParseNetworkAddress(address)
+	return func(other string) bool {
+		parsedOther, otherErr := caddy.ParseNetworkAddress(other)
+		return err == nil && otherErr == nil && parsed == parsedOther
+	}
+}
+
+// jsonServer holds settings of a Caddy server by their names in JSON.
+type jsonServer map[string]any
+
+// serverSettings returns the settings that Caddy gives a server for a block of the global option servers. It lets Caddy
+// adapt the supported options of the block together with an empty site.
+func serverSettings(servers caddyfile.Segment) (jsonServer, error) {
+	open := slices.IndexFunc(servers, func(t caddyfile.Token) bool { return t.Text == "{" })
+	if open < 0 {
+		return nil, nil
+	}
+	block := caddyfile.Segment{servers[0], servers[open]}
+	for _, option := range serverSegments(servers) {
+		if o := findCaddyOption("servers " + option.Directive()); o != nil && o.Fate == works {
+			block = append(block, option...)
+		}
+	}
+	sites, err := caddyfile.Parse("", []byte("http:// {\n}\n"))
+	if err != nil {
+		return nil, err
+	}
+	global := caddyfile.ServerBlock{HasBraces: true,
+		Segments: []caddyfile.Segment{append(block, servers[len(servers)-1])}}
+	adapted, _, err := httpcaddyfile.ServerType{}.Setup(append([]caddyfile.ServerBlock{global}, sites...), nil)
+	if err != nil {
+		return nil, err
+	}
+	var app caddyhttp.App
+	if err := json.Unmarshal(adapted.AppsRaw["http"], &app); err != nil {
+		return nil, fmt.Errorf("decoding the options of servers: %w", err)
+	}
+	for _, server := range app.Servers {
+		found := jsonServer(structure.Tree(server))
+		for _, key := range []string{"listen", "routes", "automatic_https"} {
+			delete(found, key)
+		}
+		return found, nil
+	}
+	return nil, nil
+}
+
+// withoutTLS removes protocols that need TLS, because Caddy would log a warning for each of them. It keeps the list if
+// nothing else is in it.
+func (s jsonServer) withoutTLS() {
+	protocols, _ := s["protocols"].([]any)
+	plain := slices.DeleteFunc(slices.Clone(protocols), func(p any) bool { return p == "h2" || p == "h3" })
+	if len(plain) > 0 {
+		s["protocols"] = plain
+	}
+}
+
+// ignored returns the names of settings that have no effect on our servers, separated by commas.
+func (s jsonServer) ignored() string {
+	return strings.Join(slices.DeleteFunc(slices.Sorted(maps.Keys(s)), func(key string) bool {
+		return slices.Contains(serverKeys, key) || key == "allow_0rtt"
+	}), ", ")
+}
