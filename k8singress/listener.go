@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/control/engine"
+	"github.com/k8singress/k8singress/internal/control/structure"
 	"github.com/k8singress/k8singress/internal/http/front"
 	"github.com/k8singress/k8singress/internal/http/live"
 	"github.com/k8singress/k8singress/internal/model/ir"
@@ -88,6 +89,7 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 			return l.table.Handshake(hostOf(l.table, hello), config)
 		},
 		HandshakeTimeout: time.Duration(l.HandshakeTimeout), H2C: l.H2C, SharePorts: app.config.SharePorts,
+		HeadFixed:    !structure.IsOurs(server.Name()),
 		Exempt:       func(ip netip.Addr) bool { return l.table.Clients().Names(ip) },
 		ClientLimits: func() *ir.ClientConnections { return &l.table.Global().Connections },
 	}

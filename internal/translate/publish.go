@@ -47,7 +47,7 @@ func (t *Translator) publish(c *change) {
 		Backends: patched(t.config.Backends, backends, func(b *ir.Backend) string { return b.ID },
 			cmp.Compare[string]),
 		StreamRoutes:       without(t.streams.Routes, refused),
-		Global:             keep(t.config.Global, t.defaults.global),
+		Global:             keep(t.config.Global, t.heads.in(t.defaults.global)),
 		DefaultCertificate: keep(t.config.DefaultCertificate, defaultCertificate(t.options.DefaultCertificate)),
 	}
 	verdicts := map[ir.Ref]*report.Verdict{}

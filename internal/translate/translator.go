@@ -56,7 +56,9 @@ type Translator struct {
 	portProblems map[ir.Ref][]report.Problem
 	// The field routes maps backend IDs to the number of routes that use the backend. The field found maps backend IDs
 	// to the backends before load balancing settings from annotations are applied.
-	routes   map[string]int
+	routes map[string]int
+	// The field heads maps sizes of request headers to the number of hosts with a snippet for this size.
+	heads    heads
 	found    map[string]*ir.Backend
 	users    *users
 	balanced map[string]*balanced
@@ -78,7 +80,7 @@ func (t *Translator) reset(o Options) {
 		issuance: newIssuance(), streams: &ports{}, patterns: newPatterns(pattern.MaxNamespaceSize),
 		aliases: newPatterns(pattern.MaxNamesSize),
 		names:   newNames(),
-		routes:  map[string]int{}, found: map[string]*ir.Backend{},
+		routes:  map[string]int{}, heads: heads{}, found: map[string]*ir.Backend{},
 		users: newUsers(), balanced: map[string]*balanced{}, classes: map[string][]report.Parent{},
 		config: &ir.Config{}, report: &report.Report{},
 	}
@@ -265,6 +267,7 @@ func (t *Translator) mergeHost(c *change, host string) {
 	}
 	if old != nil {
 		t.count(c, old.Host, -1)
+		t.heads.count(old.MaxHead, -1)
 		t.patterns.countAll(old.PatternSizes, -1)
 		c.objects.add(maps.Keys(old.Problems))
 		next.Host = keep(old.Host, next.Host)
@@ -272,6 +275,7 @@ func (t *Translator) mergeHost(c *change, host string) {
 	}
 	t.names.note(host, old, next)
 	t.count(c, next.Host, 1)
+	t.heads.count(next.MaxHead, 1)
 	t.patterns.countAll(next.PatternSizes, 1)
 	c.objects.add(maps.Keys(next.Problems))
 	if next.Host == nil && next.Certificate == nil && next.Implied == nil && next.Problems == nil &&

@@ -25,6 +25,9 @@ const (
 // ours lists the names of our HTTP servers, in the order in which they are added to the configuration.
 var ours = []string{HTTPServer, HTTPSServer, HealthServer}
 
+// IsOurs reports whether an HTTP server with this name is ours, and not a server of the administrator.
+func IsOurs(name string) bool { return slices.Contains(ours, name) }
+
 const (
 	// maxHeaderBytes is the maximum size of request headers in bytes. It is ingress-nginx's default: four buffers of 8
 	// KiB.

@@ -69,6 +69,9 @@ type Binding struct {
 	SharePorts bool
 	// H2C allows HTTP/2 without TLS, like "h2c" in the protocols of the Caddy server.
 	H2C bool
+	// HeadFixed means that the maximum size of request headers in the Caddy server is a setting of the administrator, so
+	// snippets cannot raise it.
+	HeadFixed bool
 
 	front *Front
 	tls   *tls.Config
@@ -155,7 +158,7 @@ func (s *Binding) join() {
 	if s.group != nil {
 		return
 	}
-	s.limits.configured = limitsOf(s.Server)
+	s.limits.configured = s.limitsOfServer()
 	s.tls = s.Server.TLSConnPolicies.TLSConfig(s.Context)
 	s.group = s.front.group(s.Server.Name())
 	s.conns = s.group.join(s)
@@ -241,7 +244,7 @@ func (s *Binding) connConfig(at net.Addr, secure bool, protocols []string, port 
 		of: s, secure: secure, admit: s.Admit, handshake: s.HandshakeTimeout, alive: keepAlive(v),
 		http1: slices.Contains(protocols, "h1"),
 	}
-	m.limits.configured = limitsOf(v)
+	m.limits.configured = s.limitsOfServer()
 	m.limits.configured.H2C = s.H2C || slices.Contains(protocols, "h2c")
 	if m.handshake == 0 {
 		m.handshake = m.limits.configured.Head

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 	xhttp2 "golang.org/x/net/http2"
 
@@ -214,13 +213,14 @@ func (*server) Addr() net.Addr { return &net.TCPAddr{} }
 // stdlib returns the logger for messages of net/http.
 func stdlib() *zap.Logger { return logs.Logger("http.stdlib") }
 
-// limitsOf returns the limits that are configured in a Caddy server.
-func limitsOf(v *caddyhttp.Server) limits.Limits {
+// limitsOfServer returns the limits that are configured in the Caddy server.
+func (s *Binding) limitsOfServer() limits.Limits {
+	v := s.Server
 	return limits.Limits{
 		Read: time.Duration(v.ReadTimeout), Head: time.Duration(v.ReadHeaderTimeout),
 		Body:  time.Duration(v.ReadIdleTimeout),
 		Write: time.Duration(v.WriteTimeout), Send: time.Duration(v.WriteIdleTimeout),
 		Idle:      time.Duration(v.IdleTimeout),
-		HeadBytes: v.MaxHeaderBytes,
+		HeadBytes: v.MaxHeaderBytes, HeadFixed: s.HeadFixed,
 	}
 }

@@ -20,8 +20,10 @@ type Limits struct {
 	Write, Send time.Duration
 	// Idle is the maximum time to wait for the next request.
 	Idle time.Duration
-	// HeadBytes is the maximum size of a request header, in bytes. 0 means the server's default.
+	// HeadBytes is the maximum size of a request header, in bytes. 0 means the server's default. If HeadFixed is true, it
+	// is a setting of the administrator, and no snippet raises the limit above it.
 	HeadBytes int
+	HeadFixed bool
 	// Requests is the maximum number of requests on a connection; 0 means no limit. Streams is the maximum number of
 	// concurrent HTTP/2 requests; 0 means the server's default.
 	Requests, Streams int
@@ -35,7 +37,11 @@ type Limits struct {
 // or size limit, the limit in l is kept.
 func (l Limits) With(by *ir.ClientConnections) Limits {
 	l.Head, l.Body = cmp.Or(by.HeaderTimeout, l.Head), cmp.Or(by.BodyTimeout, l.Body)
-	l.HeadBytes, l.Streams = cmp.Or(by.MaxHead, l.HeadBytes), cmp.Or(by.Streams, l.Streams)
+	snippet := by.SnippetHead
+	if l.HeadFixed {
+		snippet = min(snippet, l.HeadBytes)
+	}
+	l.HeadBytes, l.Streams = max(cmp.Or(by.MaxHead, l.HeadBytes), snippet), cmp.Or(by.Streams, l.Streams)
 	if l.Requests = by.Requests; by.KeepAlive < 0 {
 		l.Requests = 1
 	} else {

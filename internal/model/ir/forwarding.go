@@ -272,6 +272,9 @@ type ClientConnections struct {
 	Requests int `json:"requests,omitempty"`
 	// MaxHead is the maximum size of the request line and headers, in bytes.
 	MaxHead int `json:"max_head,omitempty"`
+	// SnippetHead is the largest size of the request line and headers for which a host has a snippet, in bytes. It
+	// raises MaxHead or the setting of the server, but not a setting of the administrator in Caddy's configuration.
+	SnippetHead int `json:"snippet_head,omitempty"`
 	// Streams is the maximum number of concurrent HTTP/2 requests on one connection.
 	Streams int `json:"streams,omitempty"`
 	// Underscores forwards header fields whose names contain underscores. InvalidNames forwards header fields whose

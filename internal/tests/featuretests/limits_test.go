@@ -65,6 +65,57 @@ func TestHeadLimitsAreLive(t *testing.T) {
 	took(t, "the end of idle connections", begin, time.Second)
 }
 
+// TestHeadLimitOfSnippets checks that the server-snippet of an Ingress raises the limit for all hosts without a reload,
+// up to 64 KiB, and that the limit goes back with the Ingress.
+func TestHeadLimitOfSnippets(t *testing.T) {
+	in := reading(t, allowSnippets...)
+	reloads, open := in.reloads(), in.connect()
+	open.say("%s", get("/"))
+	if got := open.hear(http.MethodGet); !strings.HasPrefix(got, "200") {
+		t.Fatalf("a small head: %s", got)
+	}
+	in.limitsHeads(t, 20<<10, 40<<10)
+	in.write("large.yaml", annotated("large", "large.example", "one", "server-snippet",
+		"client_header_buffer_size 64k; large_client_header_buffers 4 64k;"))
+	in.limitsHeads(t, 40<<10, 70<<10)
+	// An HTTP/1.1 connection that is open gets the new limit.
+	open.say("%s", get("/", "X-A: "+strings.Repeat("x", 40<<10)))
+	if got := open.hear(http.MethodGet); !strings.HasPrefix(got, "200") {
+		t.Errorf("a large head on a connection that is open: %s", got)
+	}
+	in.remove("large.yaml")
+	in.limitsHeads(t, 20<<10, 40<<10)
+	if now := in.reloads(); now != reloads {
+		t.Errorf("%s reloads, %s before", now, reloads)
+	}
+}
+
+// limitsHeads waits until new connections of each version of HTTP accept a header field of one size, and not of the
+// other. For a field that is larger than the limit, Go's HTTP/2 server closes the connection without a response.
+func (in *ingress) limitsHeads(t *testing.T, accepted, refused int) {
+	t.Helper()
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		in.eventually("the limit of a head", func() error {
+			for _, size := range []int{accepted, refused} {
+				in.client.CloseIdleConnections()
+				request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, in.origin("a.example")+"/", nil)
+				if err != nil {
+					return err
+				}
+				request.Header.Set("X-A", strings.Repeat("x", size))
+				status := 0
+				if response, err := in.client.Do(request); err == nil {
+					status = read(t, response).status
+				}
+				if (status == http.StatusOK) != (size == accepted) {
+					return fmt.Errorf("%d bytes get %d", size, status)
+				}
+			}
+			return nil
+		})
+	})
+}
+
 // pauses are bodies that pause at some point, with a length and chunked.
 var pauses = map[string]string{
 	"a length":                   head("POST / HTTP/1.1", "Content-Length: 100000") + "some",

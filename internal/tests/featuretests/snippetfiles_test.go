@@ -70,7 +70,7 @@ type nginxConfig struct {
 }
 
 // snippetExchange is a request and what happens to it. The first line of a request is the method and the target, the
-// first line of a response is the status, and header fields follow.
+// first line of a response is the status, and header fields follow. LARGE in a field of a request stands for 40 KiB.
 type snippetExchange struct {
 	Request string `json:"request"`
 	snippetEffect
@@ -238,6 +238,11 @@ func (e *snippetEndpoints) effectOf(t testing.TB, client *http.Client, origin, r
 	asked, err := http.NewRequestWithContext(t.Context(), method, origin, content)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, values := range fields {
+		for i := range values {
+			values[i] = strings.ReplaceAll(values[i], "LARGE", strings.Repeat("x", 40<<10))
+		}
 	}
 	// url.Parse would change the target.
 	asked.URL.Opaque = target

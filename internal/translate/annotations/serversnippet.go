@@ -2,6 +2,7 @@ package annotations
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
@@ -22,6 +23,8 @@ type serverTexts struct {
 	Reason string
 	// Findings are the findings for both texts, and for the values of annotations in locations.
 	Findings []snippets.Finding
+	// MaxHead is the value of the ConfigMap key large-client-header-buffers in bytes, or 0. No annotation changes it.
+	MaxHead int
 }
 
 // serverSnippetName is the name of the annotation and of the key for servers.
@@ -122,6 +125,11 @@ func (s *Settings) FindInServers() {
 		_, invalid := s.contentOf(&read.Locations[i])
 		findings = append(findings, invalid...)
 	}
+	if limit := max(maxSnippetHead, s.Asked.Snippets.Server.MaxHead); read.Head.Bytes > int64(limit) {
+		findings = append(findings, snippets.Finding{Place: read.Head.Place, Class: snippets.LeftOut,
+			Text: fmt.Sprintf("%q allows headers of %dk in total, for all hosts. For larger ones, set the ConfigMap key "+
+				"large-client-header-buffers", read.Head.Directive, limit>>10)})
+	}
 	s.Asked.Snippets.Server.Findings = findings
 }
 
@@ -137,8 +145,15 @@ type Server struct {
 	Filters, Shared []ir.Filter
 	// Limits are the limits that the paths inherit. SharedLimits are the limits of the ConfigMap alone. Nil means none.
 	Limits, SharedLimits *ir.ZoneLimits
-	Locations            []ServerLocation
+	// MaxHead is the size of request headers that the hosts need, in bytes, up to maxSnippetHead. It is 0 if the
+	// snippets do not set it.
+	MaxHead   int
+	Locations []ServerLocation
 }
+
+// maxSnippetHead is the maximum size of request headers that a snippet can configure, in bytes. The limit applies to
+// all hosts, because the headers are read before the host of a request is known.
+const maxSnippetHead = 64 << 10
 
 // ServerLocation is a location of a snippet for servers.
 type ServerLocation struct {
@@ -174,6 +189,7 @@ func (s *Settings) Server() *Server {
 		read = shared
 	} else {
 		server.Filters, server.Limits = serverFilters(read), s.withDefaults(read.Limits)
+		server.MaxHead = int(min(read.Head.Bytes, maxSnippetHead))
 	}
 	for i := range read.Locations {
 		server.Locations = append(server.Locations, s.locationOf(&read.Locations[i]))

@@ -94,6 +94,7 @@ func (r *reading) all(data map[string]string) {
 	}
 	if !r.class {
 		config.Defaults.Asked.Tracing.Collected = config.Global.Collector.Host != ""
+		config.Defaults.Asked.Snippets.Server.MaxHead = config.Global.Connections.MaxHead
 	}
 	config.Defaults.Finish()
 	config.Defaults.FindInServers()

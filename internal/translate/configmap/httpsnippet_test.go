@@ -96,3 +96,28 @@ func TestServerSnippetFindings(t *testing.T) {
 		t.Errorf("the problems are\n%s", strings.Join(got, "\n"))
 	}
 }
+
+// TestLargeHeaders checks that a snippet with larger request headers than it can have is reported, unless the key
+// allows them.
+func TestLargeHeaders(t *testing.T) {
+	const text = "server_tokens on;\nlarge_client_header_buffers 4 64k;"
+	own := map[string]string{"nginx.ingress.kubernetes.io/server-snippet": text}
+	for key, limit := range map[string]string{"": "64k", "4 8k": "64k", "4 32k": "128k", "4 64k": ""} {
+		config, problems := Parse(annotations.Settings{}, map[string]string{
+			"large-client-header-buffers": key, "server-snippet": text,
+			"annotations-risk-level": "Critical", "allow-snippet-annotations": "true",
+		})
+		_, ownProblems := annotations.Parse(config.Defaults, own)
+		for name, of := range map[string][]report.Problem{"the ConfigMap": problems, "an Ingress": ownProblems} {
+			got := ""
+			for _, p := range of {
+				if _, size, found := strings.Cut(p.Message, "allows headers of "); found {
+					got, _, _ = strings.Cut(size, " ")
+				}
+			}
+			if got != limit {
+				t.Errorf("%s with the key %q: the limit is %q in %v", name, key, got, of)
+			}
+		}
+	}
+}

@@ -40,6 +40,8 @@ type Merged struct {
 	// PatternSizes are the sizes of the paths that are regular expressions, including rejected paths. It is nil if no
 	// path is a regular expression.
 	PatternSizes []PatternSize
+	// MaxHead is the size of request headers that the host needs because of a snippet, in bytes, or 0.
+	MaxHead int
 	// Problems maps objects to their problems with this host. It is nil if there are no problems.
 	Problems map[ir.Ref][]report.Problem
 }
@@ -116,6 +118,9 @@ func (s *HostContext) merge(host string, results, fallbacks []*Contribution, own
 		m.appRoot()
 		m.locations()
 		m.namedLocations()
+		if m.server != nil {
+			m.MaxHead = m.server.Server.MaxHead
+		}
 		m.names()
 	} else {
 		m.Host = nil

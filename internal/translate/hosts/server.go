@@ -25,6 +25,8 @@ type Server struct {
 	// Limits are the limits that the paths inherit, unless they have limits of their own. SharedLimits are the limits
 	// of the ConfigMap alone, for paths in other namespaces. Nil means that there are none.
 	Limits, SharedLimits *ir.ZoneLimits
+	// MaxHead is the size of request headers that the hosts need, in bytes. It is 0 if the snippets do not set it.
+	MaxHead int
 	// Guard is the first guard of the snippets that TLS connections would bypass if they were passed through.
 	Guard Guard
 	// Locations are additional paths. Their types are types of locations.

@@ -150,11 +150,11 @@ func interpretHTTP(text string) *HTTP {
 }
 
 // ofLocations returns the problem of a directive for locations that stands outside of them. nginx inherits most of
-// these directives. It returns nil for limits, which all locations inherit, for the addresses of clients, and for
-// auth_basic.
+// these directives. It returns nil for limits, which all locations inherit, for the addresses of clients, for the sizes
+// of request headers, and for auth_basic.
 func ofLocations(d *Directive, row *Row) error {
 	switch {
-	case row.Phase == limitsPhase, row.Phase == realIPPhase, d.Name == "auth_basic":
+	case row.Phase == limitsPhase, row.Phase == realIPPhase, row.Phase == headsPhase, d.Name == "auth_basic":
 		return nil
 	case d.Name == "proxy_set_header", d.Name == "grpc_set_header", d.Name == "client_max_body_size":
 		return noEffect("each location of ingress-nginx has its own, and inherits none: move it to location-snippet")

@@ -98,6 +98,9 @@ func TestHTTPFindings(t *testing.T) {
 		"more_clear_input_headers Authorization;": "guard: ",
 		"proxy_ssl_verify on;":                    "guard: ",
 		"set_real_ip_from 10.0.0.0/8;":            "works: ",
+		"large_client_header_buffers 4 64k;": "left out: line 1: \"large_client_header_buffers\" is left out: " +
+			"ingress-nginx's configuration already contains it: use the ConfigMap key large-client-header-buffers",
+		"server { listen 81; client_header_buffer_size 8k; return 200; }": "works: ",
 		"set_real_ip_from unix:;": "no effect: line 1: \"set_real_ip_from\" has no effect: " +
 			"clients that use a Unix socket",
 		"set_real_ip_from 10.0.0.0/33;":                              "unreadable: ",

@@ -83,6 +83,9 @@ var interpreters = map[string]interpreter{
 
 	"access_log": {read: (*reader).accessLog},
 
+	"client_header_buffer_size":   {read: (*reader).headSize, once: true},
+	"large_client_header_buffers": {read: (*reader).headSize, once: true},
+
 	SetRealIPFrom:   {read: (*reader).readRealIP},
 	RealIPHeader:    {read: (*reader).readRealIP, once: true},
 	RealIPRecursive: {read: (*reader).readRealIP, once: true},

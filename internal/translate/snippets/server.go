@@ -19,6 +19,8 @@ type ServerResult struct {
 	// RealIP holds the directives of the ConfigMap's text that determine the addresses of clients. It is nil if there
 	// are none.
 	RealIP *RealIP
+	// Head is the size of request headers that the hosts need.
+	Head Head
 }
 
 // ServerLocation is a location in the configuration of a server.
@@ -56,6 +58,8 @@ type serverReader struct {
 	// listens is the server in a text for all hosts whose content is read. It is nil for texts for the hosts of
 	// Ingresses.
 	listens *HTTPServer
+	// head is the size of request headers.
+	head Head
 }
 
 // locationReader is a location that has been read. outer is the reader of the level from which it inherits.
@@ -75,7 +79,7 @@ func interpretServer(of texts) *ServerResult {
 	if unreadable(out.Findings) {
 		return out
 	}
-	out.RealIP = r.realIP
+	out.RealIP, out.Head = r.realIP, r.server.head
 	out.Locations = r.server.finish()
 	out.hideFromPaths()
 	return out

@@ -229,6 +229,42 @@ func TestRealIP(t *testing.T) {
 	}
 }
 
+// TestHead checks the size of request headers that a text for servers needs.
+func TestHead(t *testing.T) {
+	for _, c := range []struct {
+		own, shared string
+		want        snippets.Head
+	}{
+		{"server_tokens off;", "", snippets.Head{}},
+		{"client_header_buffer_size 0;", "", snippets.Head{}},
+		{"client_header_buffer_size 64k;\nlarge_client_header_buffers 4 8K;", "",
+			snippets.Head{Place: snippets.Place{Line: 1}, Directive: "client_header_buffer_size", Bytes: 64 << 10}},
+		{"client_header_buffer_size 16k;\nlarge_client_header_buffers 4 64k;", "",
+			snippets.Head{Place: snippets.Place{Line: 2}, Directive: "large_client_header_buffers", Bytes: 256 << 10}},
+		{"", "large_client_header_buffers 4 64k;", snippets.Head{Place: snippets.Place{Shared: true, Line: 1},
+			Directive: "large_client_header_buffers", Bytes: 256 << 10}},
+		{"large_client_header_buffers 4 16k;", "large_client_header_buffers 4 64k;", snippets.Head{
+			Place: snippets.Place{Line: 1}, Directive: "large_client_header_buffers", Bytes: 64 << 10}},
+		{"large_client_header_buffers 32767 1g;", "", snippets.Head{Place: snippets.Place{Line: 1},
+			Directive: "large_client_header_buffers", Bytes: 32767 << 30}},
+	} {
+		r := snippets.Server(c.own, c.shared)
+		if r.Head != c.want || r.Closed(false) != nil || r.Closed(true) != nil {
+			t.Errorf("%q and %q: %+v", c.own, c.shared, r.Head)
+		}
+	}
+	for _, text := range []string{
+		"large_client_header_buffers 0 8k;", "large_client_header_buffers 4 0;", "large_client_header_buffers 4 8x;",
+		"large_client_header_buffers 8k;", "large_client_header_buffers 4 2g;", "client_header_buffer_size -1;",
+		"large_client_header_buffers 4 8k;\nlarge_client_header_buffers 4 8k;",
+		"location /a { client_header_buffer_size 8k; }",
+	} {
+		if snippets.Server(text, "").Closed(false) == nil {
+			t.Errorf("%q is accepted", text)
+		}
+	}
+}
+
 // FuzzServer checks that the program and the locations of any text are accepted, and that a directive behind a readable
 // text is always found.
 func FuzzServer(f *testing.F) {
