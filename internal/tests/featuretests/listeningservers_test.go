@@ -2,6 +2,8 @@ package featuretests
 
 import (
 	"bufio"
+	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -108,4 +110,56 @@ func TestServersOfHTTPSnippet(t *testing.T) {
 		_ = conn.Close()
 		return fmt.Errorf("the port %s is open", redirect)
 	})
+}
+
+// TestTLSServersOfHTTPSnippet checks that a server in http-snippet with ssl speaks HTTP/1.1 and HTTP/2 over TLS, with
+// the certificate of an Ingress for the requested name or else the default certificate.
+func TestTLSServersOfHTTPSnippet(t *testing.T) {
+	port := fixture.Port(t)
+	snippet := global(fmt.Sprintf(`http-snippet: "server { listen %[1]s ssl http2; listen [::]:%[1]s ssl http2; `+
+		`server_name a.example *.b.example; return 200 \"$server_protocol $host $https $server_port\"; } `+
+		`server { listen %[1]s ssl default_server; return 308 https://$host$request_uri; }"`, port))
+	ip, p := backend(t, "one")
+	in := start(t, class+service("one", p, ip)+snippet+secret(t, "fallback", "default", "default.example")+
+		secret(t, "own", "own", "a.example")+
+		withTLS(rule("main", "a.example", "Prefix", "/", "one"), "a.example", "own"),
+		"configmap default/global", "default_certificate default/fallback")
+	in.showsCertificate("a.example", "own")
+	for _, protocol := range []string{"HTTP/1.1", "HTTP/2.0"} {
+		transport := &http.Transport{
+			ForceAttemptHTTP2: protocol == "HTTP/2.0", TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+			DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, network, "127.0.0.1:"+port)
+			},
+		}
+		client := &http.Client{Transport: transport, Timeout: deadline,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		t.Cleanup(client.CloseIdleConnections)
+		for host, want := range map[string]string{
+			"a.example": "200 own", "x.y.b.example": "200 default", "other.example": "308 default",
+		} {
+			response, err := client.Get("https://" + host + "/x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := read(t, response)
+			text := fmt.Sprint(got.status, " ", response.TLS.PeerCertificates[0].Subject.CommonName)
+			if response.Proto != protocol || text != want {
+				t.Errorf("%s gets %q with %s, want %q", host, text, response.Proto, want)
+			}
+			page := protocol + " " + host + " on "
+			if got.status == http.StatusOK && !strings.HasPrefix(got.body, page) ||
+				got.status != http.StatusOK && got.header.Get("Location") != "https://"+host+"/x" {
+				t.Errorf("%s gets %+v", host, got)
+			}
+		}
+	}
+	conn, err := dialPort(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if got, err := conn.ask("a.example", "/"); err == nil && !strings.HasPrefix(got, "400") {
+		t.Errorf("without TLS, the response is %q", got)
+	}
 }
