@@ -70,10 +70,10 @@ func TestText(t *testing.T) {
 			&document.Host{Routes: []*document.Route{{Type: "prefix", Path: "/", Origin: "Ingress/a/web",
 				Destination: document.Destination{Chain: chain(
 					`{"handler":"k8singress_external_auth","cache_for":[{"for":300000000000,"statuses":[200]}],` +
-						`"url":"http://a.example"},` +
+						`"url":"http://a"},` +
 						`{"handler":"k8singress_proxy","connect_timeout":1500000000,"max_body":1048576}`)}}}},
 			"  prefix /  (Ingress/a/web)\n" +
-				"    external auth {\"cache_for\":[{\"for\":\"5m0s\",\"statuses\":[200]}],\"url\":\"http://a.example\"}\n" +
+				"    external auth {\"cache_for\":[{\"for\":\"5m0s\",\"statuses\":[200]}],\"url\":\"http://a\"}\n" +
 				"    proxy {\"connect_timeout\":\"1.5s\",\"max_body\":1048576}\n",
 		},
 		"any of several handlers": {
@@ -136,8 +136,10 @@ func TestListenerGroups(t *testing.T) {
 		ListenerGroups: map[string]*document.ListenerGroup{
 			"http-snippet/81": {Listeners: []ir.Listener{{Port: 81, Protocol: ir.ListenerHTTP}},
 				Hosts: map[string]*document.Host{"": host}},
-			"b": {Listeners: []ir.Listener{{Port: 82, Protocol: ir.ListenerHTTPS}, {Port: 83, Protocol: ir.ListenerHTTP}},
-				Hosts: map[string]*document.Host{"a.example": {}}},
+			"b": {Hosts: map[string]*document.Host{"a.example": {}},
+				Listeners: []ir.Listener{
+					{Port: 82, Protocol: ir.ListenerHTTPS}, {Port: 83, Protocol: ir.ListenerHTTP},
+				}},
 		},
 	}
 	const want = "a.example\n\na.example on port 82 (HTTPS), 83 (HTTP)\n\n(all other hosts) on port 81 (HTTP)\n" +

@@ -138,13 +138,14 @@ func TestZonesOfFilters(t *testing.T) {
 	}
 }
 
-// TestLimitsApplyOnce checks that a client beyond a limit gets an error page to which the same limit applies, and that a
-// request counts once, as in nginx. The error page of another namespace has limits of its own.
+// TestLimitsApplyOnce checks that a client beyond a limit gets an error page to which the same limit applies, and that
+// a request counts once, as in nginx. The error page of another namespace has limits of its own.
 func TestLimitsApplyOnce(t *testing.T) {
 	for name, c := range map[string]struct{ filter, settings string }{
-		"limit-rpm":         {"k8singress_rate_limit", `{"zone": "a", "requests_per_minute": 1, "status_code": 429}`},
-		"limit-connections": {"k8singress_rate_limit", `{"zone": "a", "connections": 1, "connections_status_code": 429}`},
-		"limit_req":         {"k8singress_zone_limits", `{"requests": [` + perMinute + `], "status_code": 429}`},
+		"limit-rpm": {"k8singress_rate_limit", `{"zone": "a", "requests_per_minute": 1, "status_code": 429}`},
+		"limit-connections": {"k8singress_rate_limit",
+			`{"zone": "a", "connections": 1, "connections_status_code": 429}`},
+		"limit_req": {"k8singress_zone_limits", `{"requests": [` + perMinute + `], "status_code": 429}`},
 		"two limit_req": {"k8singress_zone_limits",
 			`{"requests": [` + perMinute + `, ` + perTenant + `], "status_code": 429}`},
 		"limit_conn": {"k8singress_zone_limits",

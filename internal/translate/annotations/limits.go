@@ -148,8 +148,8 @@ func (s *Settings) limits(string) (all []ir.Filter) {
 	if !l.none() {
 		all = append(all, s.rateLimit(snippet))
 	}
-	// Without limits of its own, the statuses may apply to limits that the path inherits, or precede the statuses that it
-	// inherits for the limits above.
+	// Without limits of its own, the statuses may apply to limits that the path inherits, or precede the statuses that
+	// it inherits for the limits above.
 	if snippet != nil && (snippet.Guards() != ir.NoRequests || s.HTTP.HasZones() || !l.none()) {
 		all = append(all, *snippet)
 	}

@@ -262,7 +262,7 @@ func FuzzHTTP(f *testing.F) {
 		f.Add(c.text)
 	}
 	for _, text := range []string{
-		"server { listen 2443 ssl http2; listen [::]:2443 ssl; server_name *.a.example _; return 308 https://$host$uri; }",
+		"server { listen 2443 ssl http2; listen [::]:2443 ssl; server_name *.a.example _; return 308 https://$host; }",
 		"server { listen 18080 default_server; location /nginx_status { stub_status; allow 10.0.0.0/8; deny all; } }",
 		"map $uri $a { } server { listen 81; set $b $a; location ~ ^/(?<c>.) { add_header A $c; return 200 $b; } }",
 		"limit_req_zone $host zone=a:1m rate=1r/m; limit_req zone=a burst=5 nodelay; server { listen 81; return 200; }",

@@ -65,10 +65,10 @@ type ReservedPort struct {
 type ReservedPorts []ReservedPort
 
 // Owner returns the owner of a port. It returns an empty string if the port is not reserved.
-func (all ReservedPorts) Owner(protocol ir.Protocol, port uint16) string {
-	for i := range all {
-		if all[i].Protocol == protocol && all[i].Port == port {
-			return all[i].Owner
+func (r ReservedPorts) Owner(protocol ir.Protocol, port uint16) string {
+	for i := range r {
+		if r[i].Protocol == protocol && r[i].Port == port {
+			return r[i].Owner
 		}
 	}
 	return ""
