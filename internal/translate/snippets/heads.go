@@ -10,7 +10,8 @@ import (
 // headsPhase is the title of the section with the sizes of request headers in the table of directives.
 const headsPhase = "headers of requests"
 
-// Head is the size of request headers for which a text has a directive, in bytes. It is zero if there is none.
+// Head is the size of request headers for which a text has a directive, in bytes. Without a
+// directive, it is zero.
 type Head struct {
 	Place
 	Directive string
