@@ -89,6 +89,7 @@ func compareSnippets(ctx context.Context, o options, folder string, out io.Write
 	if err := p.startSnippets(ctx, site{o.binary, filepath.Join(folder, "snippets"), backend.address}); err != nil {
 		return nil, err
 	}
+	o = o.inShortRounds()
 	if err := p.measure(ctx, o); err != nil {
 		return nil, err
 	}
