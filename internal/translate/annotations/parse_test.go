@@ -26,7 +26,7 @@ func TestUnknown(t *testing.T) {
 		{"upper case", "Canary", "did you mean canary?"},
 		{"a key of the ConfigMap", "location-snippet", "it is a key of the ConfigMap; the snippets of an Ingress are"},
 		{"another key of the ConfigMap", "http-snippet", "it is a key of the ConfigMap"},
-		{"a snippet", "configuraton-snippet", "did you mean configuration-snippet?"},
+		{"a snippet", "configuration-snipet", "did you mean configuration-snippet?"},
 		{"short, and one letter off", "atisfy", "did you mean satisfy?"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
