@@ -150,6 +150,20 @@ func gated() *document.Host {
 		`[{"handle":[{"handler":"test_gate"},{"handler":"static_response","body":"open"}]}]`)}})
 }
 
+// TestInvalidServerName checks that a route is closed if the name of its endpoints is not a valid template.
+func TestInvalidServerName(t *testing.T) {
+	table := quick(t)
+	table.Update(map[string]*document.Host{"a": hostOf(&document.Route{Type: "prefix", Path: "/",
+		Destination: document.Destination{TLS: &ir.BackendTLS{Name: "a.$"}}})})
+	if got := status(t, table, "a", "/"); got != http.StatusServiceUnavailable {
+		t.Errorf("the route answers %d", got)
+	}
+	if got := table.Refused(); len(got) != 1 || !strings.Contains(got[0].Err.Error(), "server name") {
+		t.Errorf("refused %+v", got)
+	}
+	table.Update(map[string]*document.Host{"a": nil})
+}
+
 // TestRejectedChainIsRepaired checks that a new Caddy configuration opens the routes whose chain was rejected before.
 func TestRejectedChainIsRepaired(t *testing.T) {
 	table := quick(t)
