@@ -20,6 +20,9 @@ type Program struct {
 	// Server is true for the configuration of a server. Its steps run once for each request, before a route for the new
 	// path is searched, and Break only ends these steps.
 	Server bool `json:"server,omitempty"`
+	// PathGroups are the names of the variables that named groups of the path set before the program runs, in lower
+	// case. The program may set them, too.
+	PathGroups []string `json:"path_groups,omitempty"`
 	// RelativeRedirects keeps redirects to a path relative. Otherwise they get the scheme and the host of the request.
 	RelativeRedirects bool `json:"relative_redirects,omitempty"`
 }

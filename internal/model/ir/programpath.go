@@ -14,6 +14,9 @@ func (p *Program) PathConditions() (conditions []Condition, all bool) {
 	flow := pathFlow{own: p.OwnVariables(), byPath: map[string]bool{
 		"uri": true, "document_uri": true, "request_uri": true, "escaped_request_uri": true,
 	}}
+	for _, name := range p.PathGroups {
+		flow.byPath[name] = true
+	}
 	flow.collect(p.Steps)
 	if flow.guards(p.Steps) {
 		return nil, false

@@ -2,6 +2,7 @@ package ir_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
@@ -108,6 +109,21 @@ func TestPathConditions(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestConditionsOnPathGroups checks that the path also decides about variables that both a named group of the path and
+// the program set.
+func TestConditionsOnPathGroups(t *testing.T) {
+	steps := []ir.Step{
+		when("host", ir.Matches, "^a", set("id", "1")),
+		when("id", ir.Equal, "2", ir.Step{Return: &ir.Return{Status: 403}}),
+	}
+	for _, groups := range [][]string{nil, {"other"}, {"id"}} {
+		conditions, all := (&ir.Program{Steps: steps, PathGroups: groups}).PathConditions()
+		if want := !slices.Contains(groups, "id"); all != want || conditions != nil {
+			t.Errorf("%v: %v, %t", groups, conditions, all)
 		}
 	}
 }

@@ -185,7 +185,8 @@ var severityOf = map[snippets.Class]report.Severity{
 
 // locationFilters returns the filters that run the snippets for locations.
 func (s *Settings) locationFilters(path string) (all []ir.Filter) {
-	if names := s.groupVariables(path); names != nil {
+	names := s.groupVariables(path)
+	if names != nil {
 		all = append(all, ir.PathGroups{Names: names})
 	}
 	read := s.Asked.Snippets.Location.Read
@@ -194,7 +195,7 @@ func (s *Settings) locationFilters(path string) (all []ir.Filter) {
 	}
 	if read.Program != nil {
 		program := *read.Program
-		program.RelativeRedirects = s.RelativeRedirects
+		program.PathGroups, program.RelativeRedirects = names, s.RelativeRedirects
 		all = append(all, program)
 	}
 	if read.Substitution != nil {
