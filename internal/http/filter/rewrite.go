@@ -12,8 +12,8 @@ import (
 
 // rewrite changes the path or the host of a request before it is forwarded. Target works like ingress-nginx's
 // rewrite-target: it is literal, except that $1 to $9, and the names of named groups, are replaced with the capture
-// groups of the regular expression in the Ingress path. The client's query is appended to the query of Target. If Target
-// ends with "?", the client's query is dropped.
+// groups of the regular expression in the Ingress path. The client's query is appended to the query of Target. If
+// Target ends with "?", the client's query is dropped.
 type rewrite struct {
 	ir.URLRewrite
 
