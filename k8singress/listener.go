@@ -89,7 +89,7 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 			return l.table.Handshake(hostOf(l.table, hello), config)
 		},
 		HandshakeTimeout: time.Duration(l.HandshakeTimeout), H2C: l.H2C, SharePorts: app.config.SharePorts,
-		HeadFixed:    !structure.IsOurs(server.Name()),
+		HeadFixed:    !structure.HasDefaultHead(server.Name(), server.MaxHeaderBytes),
 		Exempt:       func(ip netip.Addr) bool { return l.table.Clients().Names(ip) },
 		ClientLimits: func() *ir.ClientConnections { return &l.table.Global().Connections },
 	}

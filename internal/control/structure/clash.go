@@ -129,7 +129,7 @@ func takenAddresses(config map[string]any) []netaddr.Taken {
 		servers := Branch(config, "apps", app, "servers")
 		for _, name := range slices.Sorted(maps.Keys(servers)) {
 			server, _ := servers[name].(map[string]any)
-			if !IsOurs(name) {
+			if !slices.Contains(ours, name) {
 				add(describe(app, name, server), texts(server["listen"])...)
 			}
 		}

@@ -15,7 +15,7 @@ func siteNames(apps map[string]any) []string {
 	for name, s := range Branch(apps, "http", "servers") {
 		server, _ := s.(map[string]any)
 		auto := Branch(server, "automatic_https")
-		if IsOurs(name) || auto["disable"] == true || auto["disable_certificates"] == true {
+		if slices.Contains(ours, name) || auto["disable"] == true || auto["disable_certificates"] == true {
 			continue
 		}
 		for host := range hosts(server) {

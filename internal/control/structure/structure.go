@@ -25,8 +25,11 @@ const (
 // ours lists the names of our HTTP servers, in the order in which they are added to the configuration.
 var ours = []string{HTTPServer, HTTPSServer, HealthServer}
 
-// IsOurs reports whether an HTTP server with this name is ours, and not a server of the administrator.
-func IsOurs(name string) bool { return slices.Contains(ours, name) }
+// HasDefaultHead reports whether a server has the default limit of our servers for request headers, in bytes. Any other
+// limit, and the limit of a server of the administrator, is a setting of the administrator.
+func HasDefaultHead(server string, limit int) bool {
+	return slices.Contains(ours, server) && limit == maxHeaderBytes
+}
 
 const (
 	// maxHeaderBytes is the maximum size of request headers in bytes. It is ingress-nginx's default: four buffers of 8

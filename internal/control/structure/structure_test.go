@@ -19,6 +19,19 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata")
 
+// TestHasDefaultHead checks that the limit of our servers is the default, and that other limits are settings of the
+// administrator.
+func TestHasDefaultHead(t *testing.T) {
+	servers := structure.Branch(structure.Structure(settings.Config{}), "apps", "http", "servers")
+	limit, ok := structure.Branch(servers, structure.HTTPSServer)["max_header_bytes"].(float64)
+	if !ok || !structure.HasDefaultHead(structure.HTTPSServer, int(limit)) {
+		t.Errorf("the limit %v of our server is not the default", limit)
+	}
+	if structure.HasDefaultHead(structure.HTTPServer, 2000) || structure.HasDefaultHead("srv0", int(limit)) {
+		t.Error("a limit of the administrator is the default")
+	}
+}
+
 // TestMerge checks the result of merging the structure into each configuration in testdata against a golden file.
 func TestMerge(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.in.json")

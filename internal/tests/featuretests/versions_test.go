@@ -40,7 +40,6 @@ var notByCaddy = map[string]string{
 	"TestBodyTooLarge":               "Caddy's reader hides the size of the next chunk: 413 follows when its bytes come",
 	"TestHeaderNames":                "Caddy removes fields with underscores and dots in their names",
 	"TestHeaderNamesOfTheService":    "Caddy removes fields with underscores in their names",
-	"TestHeadLimitOfSnippets":        "the limit of a server of the administrator stays",
 	"TestSnippetFiles/large-headers": "the limit of a server of the administrator stays",
 	"TestUnderscoresInHeadersPass":   "Caddy removes fields with underscores in their names",
 	"TestCVEOfOthers/CVE-2026-39858:_a_client_writes_a_header_of_the_service": "it is TestHeaderNamesOfTheService",
