@@ -13,7 +13,7 @@ import (
 )
 
 // Directives are compiled ir.Directives: changes that a program makes to the header fields of requests and responses.
-// They do not contain DefaultType, which only concerns the responses of the program itself. They are immutable.
+// They are immutable.
 type Directives struct {
 	// endpoint are the header fields to set on requests to endpoints, without Host. host is the template for Host, or
 	// nil if the Host header is not changed.
@@ -26,10 +26,14 @@ type Directives struct {
 	cookieFlags []cookieFlags
 	// input are the changes to the request of the client. Statuses and Types in it are empty.
 	input []moreHeaders
-	// added, expires and more are the changes to the response, in this order.
-	added   []addedHeader
-	expires *expires
+	// more, expires and added are the changes to the response, in this order. The directives of an earlier program
+	// apply if expires or added is nil.
 	more    []moreHeaders
+	expires *expires
+	added   []addedHeader
+	// defaultType is the Content-Type for responses with a text of a program. If it is empty, the type of an earlier
+	// program applies.
+	defaultType string
 	// auth are the variables that are set from the response of external authentication.
 	auth []authVariable
 	// errors is nil if the directives do not concern errors.
@@ -142,6 +146,12 @@ func (d *Directives) setInput(of *ir.Directives) (err error) {
 }
 
 func (d *Directives) setResponse(of *ir.Directives) (err error) {
+	if d.defaultType = of.DefaultType; !httpguts.ValidHeaderFieldValue(d.defaultType) {
+		return fmt.Errorf("the default type %q contains characters that are not allowed in a header", d.defaultType)
+	}
+	if of.AddHeaders != nil {
+		d.added = make([]addedHeader, 0, len(of.AddHeaders))
+	}
 	for _, header := range of.AddHeaders {
 		added := addedHeader{always: header.Always}
 		if added.templated, err = d.templated(header.Name, header.Value); err != nil {

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -115,7 +116,31 @@ func (l directiveList) with(d *Directives) directiveList {
 	return append(slices.Clip(l), d)
 }
 
-// apply changes the response before its head is written.
+// innermost returns the last directives in the list for which has returns true, or nil. As in nginx, they replace the
+// same directives of outer levels.
+func (l directiveList) innermost(has func(*Directives) bool) *Directives {
+	for i := len(l) - 1; i >= 0; i-- {
+		if has(l[i]) {
+			return l[i]
+		}
+	}
+	return nil
+}
+
+func (d *Directives) setsExpires() bool     { return d.expires != nil }
+func (d *Directives) addsHeaders() bool     { return d.added != nil }
+func (d *Directives) setsDefaultType() bool { return d.defaultType != "" }
+
+// DefaultType returns the Content-Type for a response with a text of a program.
+func (x *Exchange) DefaultType() string {
+	if d := x.forResponse.innermost((*Directives).setsDefaultType); d != nil {
+		return d.defaultType
+	}
+	return cmp.Or(x.Global.DefaultType, "text/html")
+}
+
+// apply changes the response before its head is written. As in nginx, the changes of the module headers-more come
+// first, also the changes of outer levels. Then expires and add_header apply.
 func (l directiveList) apply(x *Exchange, response *message.Response) {
 	if len(l) == 0 {
 		return
@@ -124,17 +149,19 @@ func (l directiveList) apply(x *Exchange, response *message.Response) {
 	e := x.expansion()
 	byAddHeader := message.ByAddHeader(response.Status)
 	for _, d := range l {
-		if d.expires != nil && byAddHeader {
-			d.expires.apply(&response.Fields, &e)
-		}
-		for i := range d.added {
-			if d.added[i].always || byAddHeader {
-				d.added[i].apply(&response.Fields, &e)
-			}
-		}
 		for i := range d.more {
 			if d.more[i].appliesTo(response) {
 				d.more[i].apply(&response.Fields, &e)
+			}
+		}
+	}
+	if d := l.innermost((*Directives).setsExpires); d != nil && byAddHeader {
+		d.expires.apply(&response.Fields, &e)
+	}
+	if d := l.innermost((*Directives).addsHeaders); d != nil {
+		for i := range d.added {
+			if d.added[i].always || byAddHeader {
+				d.added[i].apply(&response.Fields, &e)
 			}
 		}
 	}

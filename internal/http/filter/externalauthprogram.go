@@ -56,7 +56,7 @@ func (h *externalAuth) runProgram(x *exchange.Exchange) (verdict *extauth.Verdic
 	x.Subrequest(func() {
 		r := h.program.newRun(x)
 		_, err = r.run(h.program.steps)
-		changes := r.level.changes
+		changes := r.directives
 		switch {
 		case err != nil:
 		case r.response != nil:

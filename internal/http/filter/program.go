@@ -15,7 +15,9 @@ type program struct {
 	// limit is checked before the steps. It may be nil.
 	limit *limitExcept
 	steps []step
-	level *level
+	// directives apply to a request besides the steps, unless a condition with directives was true. They are nil if
+	// there are no directives.
+	directives *exchange.Directives
 	// paths is nil if the path does not decide whether the program responds.
 	paths *pathGuard
 	// relative is true if a redirect to a path stays without scheme and host.
@@ -24,13 +26,6 @@ type program struct {
 	server bool
 	// usesGroups is true if a template contains one of the variables $1 to $9.
 	usesGroups bool
-}
-
-// level is what applies to a request besides the steps: the directives of the program, or of the last condition that
-// was true. changes is nil if there are no changes of header fields.
-type level struct {
-	changes     *exchange.Directives
-	defaultType string
 }
 
 // step is one compiled ir.Step. Exactly one field is set.
@@ -51,7 +46,8 @@ type setVariable struct {
 type branch struct {
 	condition
 	steps []step
-	level *level
+	// directives replace the directives of the program if the condition is true.
+	directives *exchange.Directives
 }
 
 func newProgram(of ir.Program) (Filter, error) {
@@ -67,7 +63,7 @@ func newProgram(of ir.Program) (Filter, error) {
 func compileProgram(of *ir.Program) (*program, error) {
 	p := &program{relative: of.RelativeRedirects, server: of.Server}
 	var err error
-	if p.level, err = newLevel(&of.Directives); err != nil {
+	if p.directives, err = newDirectives(&of.Directives); err != nil {
 		return nil, err
 	}
 	if p.limit, err = newLimitExcept(of.LimitExcept); err != nil {
@@ -80,17 +76,12 @@ func compileProgram(of *ir.Program) (*program, error) {
 	return p, nil
 }
 
-func newLevel(of *ir.Directives) (*level, error) {
-	l := &level{defaultType: of.DefaultType}
-	if err := checkContentType(of.DefaultType); err != nil {
-		return nil, err
-	}
+// newDirectives returns nil if there are no directives.
+func newDirectives(of *ir.Directives) (*exchange.Directives, error) {
 	if of.ChangesNothing() {
-		return l, nil
+		return nil, nil
 	}
-	var err error
-	l.changes, err = exchange.NewDirectives(of)
-	return l, err
+	return exchange.NewDirectives(of)
 }
 
 func (p *program) compile(steps []ir.Step) (compiled []step, err error) {
@@ -127,13 +118,13 @@ func newSetVariable(of *ir.SetVariable) (*setVariable, error) {
 }
 
 func (p *program) newBranch(of *ir.If) (*branch, error) {
-	b := &branch{level: p.level}
+	b := &branch{directives: p.directives}
 	var err error
 	if b.condition, err = newCondition(&of.Condition); err != nil {
 		return nil, fmt.Errorf("the condition with $%s: %w", of.Variable, err)
 	}
 	if of.Directives != nil {
-		if b.level, err = newLevel(of.Directives); err != nil {
+		if b.directives, err = newDirectives(of.Directives); err != nil {
 			return nil, err
 		}
 	}
@@ -158,29 +149,28 @@ func (p *program) Apply(x *exchange.Exchange) (bool, error) {
 			x.EndServerProgram()
 		}
 	}
-	changes := r.level.changes
 	if err == nil && r.response == nil && r.rerouted {
-		return false, r.reroute(changes)
+		return false, r.reroute()
 	}
-	if changes != nil {
-		x.UseDirectives(changes)
+	if r.directives != nil {
+		x.UseDirectives(r.directives)
 	}
 	switch {
 	case err != nil:
 		return false, err
 	case r.response != nil:
 		return r.respond()
-	case changes != nil:
-		changes.ChangeRequest(x)
+	case r.directives != nil:
+		r.directives.ChangeRequest(x)
 	}
 	return false, nil
 }
 
 // reroute makes the request get another route. As in nginx, the location that has rewritten the path still changes the
 // header fields of the request, but the rest of its directives do not apply.
-func (r *programRun) reroute(changes *exchange.Directives) error {
-	if changes != nil && !r.program.server {
-		changes.ChangeRequest(r.x)
+func (r *programRun) reroute() error {
+	if r.directives != nil && !r.program.server {
+		r.directives.ChangeRequest(r.x)
 	}
 	if err := r.x.VariablesFailed(); err != nil {
 		return err
@@ -197,7 +187,7 @@ func (p *program) runsSteps(x *exchange.Exchange) bool {
 }
 
 func (p *program) newRun(x *exchange.Exchange) programRun {
-	return programRun{program: p, x: x, level: p.level, left: maxExpanded, budget: pattern.NewBudget()}
+	return programRun{program: p, x: x, directives: p.directives, left: maxExpanded, budget: pattern.NewBudget()}
 }
 
 // useGroupsOfRoute makes the capture groups of the route's regular expression available as $1 to $9. The filter

@@ -37,8 +37,8 @@ var programHeaderCases = []filterCase{
 		"more_headers": [{"set": [{"name": "B", "value": "b$uri"}]}]}`, requests: []requestCase{
 		{request: "GET /%0d%0aC:c", next: same, backend: "200 | B: 0", response: "200"},
 		{request: "GET /%7F", next: same, response: "200"},
-		{request: "GET /c%20", next: same, response: "200 | A: a/c | B: b/c"},
-		{request: "GET /%09c", next: same, response: "200 | A: a/\tc | B: b/\tc"},
+		{request: "GET /c%20", next: same, response: "200 | B: b/c | A: a/c"},
+		{request: "GET /%09c", next: same, response: "200 | B: b/\tc | A: a/\tc"},
 	}},
 	{name: "more_set_headers", settings: `{"more_headers": [
 		{"set": [{"name": "A", "value": "x"}, {"name": "B", "value": ""}]},
@@ -59,9 +59,12 @@ var programHeaderCases = []filterCase{
 	{name: "more_clear_headers of all", settings: `{"more_headers": [{"clear": ["*"]}]}`, requests: []requestCase{
 		passed("200 | a: 1 | Server: 2", "200"),
 	}},
-	{name: "more after add", settings: `{"add_headers": [{"name": "A", "value": "a"}],
-		"more_headers": [{"set": [{"name": "A", "value": "b"}]}]}`,
-		requests: []requestCase{passed("200", "200 | A: b")}},
+	{name: "more before add", settings: `{"add_headers": [{"name": "A", "value": "a$sent_http_b"}],
+		"expires": {"mode": "epoch"},
+		"more_headers": [{"set": [{"name": "A", "value": "b"}, {"name": "B", "value": "$sent_http_a"}]},
+		{"clear": ["A", "Expires"]}]}`,
+		requests: []requestCase{passed("200", "200 | B: b | Expires: Thu, 01 Jan 1970 00:00:01 GMT | "+
+			"Cache-Control: no-cache | A: ab")}},
 	{name: "expires", settings: `{"expires": {"seconds": 3600}}`, requests: []requestCase{
 		passed("200 | Cache-Control: a | Expires: b | cache-control: c",
 			"200 | Cache-Control: max-age=3600 | Expires: Sat, 01 Jan 2000 01:00:00 GMT"),
@@ -195,20 +198,57 @@ func TestRewriteEnded(t *testing.T) {
 	}
 }
 
-// TestTwoPrograms checks that a second program of a chain adds its directives, and that break ends the steps of both.
+// TestTwoPrograms checks what the second program of a chain replaces of the first one, and that break ends the steps of
+// both.
 func TestTwoPrograms(t *testing.T) {
 	env := newEnvironment(t)
-	x, response := exchangetest.New(t, "GET http://shop.example/a")
-	for _, settings := range []string{
-		`{"steps": [{"break": true}], "add_headers": [{"name": "A", "value": "1"}], "unlogged": true}`,
-		`{"steps": [{"return": {"status": 403}}], "add_headers": [{"name": "A", "value": "2"}]}`,
+	const outer = `{"steps": [{"break": true}], "add_headers": [{"name": "A", "value": "1"}], "unlogged": true,
+		"more_headers": [{"set": [{"name": "B", "value": "b"}]}], "expires": {"mode": "epoch"}}`
+	const epoch = " | Expires: Thu, 01 Jan 1970 00:00:01 GMT | Cache-Control: no-cache"
+	for inner, want := range map[string]string{
+		`{"steps": [{"return": {"status": 403}}]}`:              "200 | B: b" + epoch + " | A: 1",
+		`{"add_headers": [{"name": "C", "value": "2"}]}`:        "200 | B: b" + epoch + " | C: 2",
+		`{"add_headers": [], "expires": {"mode": "off"}}`:       "200 | B: b",
+		`{"more_headers": [{"clear": ["*"]}]}`:                  "200" + epoch + " | A: 1",
+		steps(`{"if": {"variable": "host", "directives": {}}}`): "200 | B: b" + epoch + " | A: 1",
 	} {
-		if responded, err := env.newFilter(t, "k8singress_program", settings).Apply(x); responded || err != nil {
-			t.Fatal(responded, err)
+		x, response := exchangetest.New(t, "GET http://shop.example/a")
+		for _, settings := range []string{outer, inner} {
+			if responded, err := env.newFilter(t, "k8singress_program", settings).Apply(x); responded || err != nil {
+				t.Fatal(responded, err)
+			}
+		}
+		if err := x.Respond(200, ""); err != nil || response.String() != want || !x.Unlogged {
+			t.Errorf("%s: the client gets %q, %v, want %q; unlogged: %t", inner, response, err, want, x.Unlogged)
 		}
 	}
-	if err := x.Respond(200, ""); err != nil || response.String() != "200 | A: 1 | A: 2" || !x.Unlogged {
-		t.Errorf("the client gets %q, %v; unlogged: %t", response, err, x.Unlogged)
+}
+
+// TestDefaultType checks which Content-Type a text of the last program of a chain has.
+func TestDefaultType(t *testing.T) {
+	env := newEnvironment(t)
+	const outer, inner = `{"default_type": "text/outer"}`, `"default_type": "text/inner"`
+	text := `{"steps": [` + answers("a") + `]`
+	for _, c := range []struct {
+		programs []string
+		want     string
+	}{
+		{[]string{text + "}"}, "text/global"},
+		{[]string{outer, text + "}"}, "text/outer"},
+		{[]string{outer, text + ", " + inner + "}"}, "text/inner"},
+		{[]string{outer, "{" + inner + "}", text + "}"}, "text/inner"},
+	} {
+		x, response := exchangetest.New(t, "GET http://shop.example/a")
+		x.Global = &ir.Global{DefaultType: "text/global"}
+		for i, settings := range c.programs {
+			responded, err := env.newFilter(t, "k8singress_program", settings).Apply(x)
+			if last := i == len(c.programs)-1; responded != last || err != nil {
+				t.Fatal(responded, err)
+			}
+		}
+		if got, want := response.String(), "200 | Content-Type: "+c.want; got != want {
+			t.Errorf("%q: the client gets %q, want %q", c.programs, got, want)
+		}
 	}
 }
 

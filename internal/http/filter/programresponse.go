@@ -90,23 +90,13 @@ func (r *programRun) redirect() (bool, error) {
 	return true, r.x.Respond(r.response.status, "", message.Location.Field(location))
 }
 
-func checkContentType(text string) error {
-	if !httpguts.ValidHeaderFieldValue(text) {
-		return fmt.Errorf("the default type %q contains characters that are not allowed in a header", text)
-	}
-	return nil
-}
-
 // contentType returns the Content-Type of a text. As in nginx, it depends on the extension of the path.
 func (r *programRun) contentType() string {
 	extension := strings.ToLower(path.Ext(message.CleanPath(r.x.Path)))
 	if known := textTypes[extension]; known != "" {
 		return known
 	}
-	if r.level.defaultType != "" {
-		return r.level.defaultType
-	}
-	return "text/html"
+	return r.x.DefaultType()
 }
 
 // textTypes are the media types of nginx's mime.types whose content is text, by extension.

@@ -48,5 +48,5 @@ var programResponseCases = []filterCase{
 	{name: "responses have the headers of the program", settings: `{"steps": [{"return": {"status": 404}}],
 		"add_headers": [{"name": "A", "value": "a"}, {"name": "B", "value": "b", "always": true}],
 		"more_headers": [{"set": [{"name": "C", "value": "$status"}]}], "expires": {"mode": "epoch"}}`,
-		requests: []requestCase{gets("GET /", "404 | B: b | C: 404")}},
+		requests: []requestCase{gets("GET /", "404 | C: 404 | B: b")}},
 }

@@ -14,8 +14,8 @@ import (
 type programRun struct {
 	program *program
 	x       *exchange.Exchange
-	// level is the level that applies after the steps so far.
-	level *level
+	// directives are the directives that apply after the steps so far, or nil.
+	directives *exchange.Directives
 	// rerouted is true if a route must be searched for the path that a rewrite has set.
 	rerouted bool
 	// response is the response with which the program ends, or nil. status is its status and text its expanded text.
@@ -102,7 +102,7 @@ func (r *programRun) runBranch(b *branch) (ended bool, err error) {
 	if !holds || err != nil {
 		return false, err
 	}
-	r.level = b.level
+	r.directives = b.directives
 	return r.run(b.steps)
 }
 

@@ -172,6 +172,9 @@ type Global struct {
 	Status StatusPage `json:"status,omitzero"`
 	// Compression configures the compression of responses.
 	Compression Compression `json:"compression,omitzero"`
+	// DefaultType is the Content-Type of the texts with which programs respond, unless they have a type of their own.
+	// Empty means text/html.
+	DefaultType string `json:"default_type,omitempty"`
 	// Headers contains changes to the header fields of all requests and responses.
 	Headers Headers `json:"headers,omitzero"`
 	// Variables are variables that all templates may contain in addition to nginx's variables. If a name occurs several

@@ -139,16 +139,18 @@ type Directives struct {
 	// cookie counts. Nil means that the flags of the server apply. An empty list cancels them.
 	CookieFlags []CookieFlags `json:"cookie_flags,omitzero"`
 	// MoreHeaders are changes to the response (more_set_headers and more_clear_headers), in their order. They are
-	// applied after AddHeaders.
+	// applied before Expires and AddHeaders.
 	MoreHeaders []MoreHeaders `json:"more_headers,omitempty"`
-	// AddHeaders are header fields that are added to the response (add_header).
-	AddHeaders []AddedHeader `json:"add_headers,omitempty"`
-	// Expires sets Expires and Cache-Control of the response. Nil means that the fields are not changed.
+	// AddHeaders are header fields that are added to the response (add_header). Nil means that the fields of the server
+	// apply. An empty list cancels them.
+	AddHeaders []AddedHeader `json:"add_headers,omitzero"`
+	// Expires sets Expires and Cache-Control of the response. Nil means that the value of the server applies.
 	Expires *Expires `json:"expires,omitempty"`
 	// AuthVariables are variables that are set from the response of external authentication (auth_request_set). Values
 	// are templates, in which $upstream_http_NAME, $upstream_status and $upstream_cookie_NAME stand for this response.
 	AuthVariables []SetVariable `json:"auth_variables,omitempty"`
-	// DefaultType is the Content-Type of responses of Return with a text. Empty means text/html.
+	// DefaultType is the Content-Type of responses of Return with a text. Empty means that the type of the server
+	// applies, or else Global.DefaultType.
 	DefaultType string `json:"default_type,omitempty"`
 	// Unlogged is set by "access_log off".
 	Unlogged bool `json:"unlogged,omitempty"`

@@ -128,12 +128,8 @@ func (d *Directives) templates() iter.Seq[string] {
 	}
 }
 
-// ChangesNothing reports whether the directives have no effect, except on the responses of the program itself.
-func (d *Directives) ChangesNothing() bool {
-	rest := *d
-	rest.DefaultType = ""
-	return reflect.ValueOf(rest).IsZero()
-}
+// ChangesNothing reports whether there are no directives.
+func (d *Directives) ChangesNothing() bool { return reflect.ValueOf(d).Elem().IsZero() }
 
 var groupVariable = regexp.MustCompile(`\$\{?[1-9]`)
 

@@ -57,12 +57,12 @@ func TestTemplates(t *testing.T) {
 
 // TestChangesNothing checks each field of Directives.
 func TestChangesNothing(t *testing.T) {
-	if d := (ir.Directives{DefaultType: "text/plain"}); !d.ChangesNothing() {
-		t.Error("a default type changes responses of others")
+	if d := (ir.Directives{}); !d.ChangesNothing() {
+		t.Error("no directives change something")
 	}
 	for _, d := range []ir.Directives{
 		program.Directives, {Unlogged: true}, {Hide: []string{"A"}}, {Pass: []string{"A"}}, {Expires: &ir.Expires{}},
-		{CookieFlags: []ir.CookieFlags{}},
+		{CookieFlags: []ir.CookieFlags{}}, {AddHeaders: []ir.AddedHeader{}}, {DefaultType: "text/plain"},
 		{Errors: ir.ErrorHandling{Intercept: new(bool)}}, {Errors: ir.ErrorHandling{Recursive: new(bool)}},
 	} {
 		if d.ChangesNothing() {

@@ -251,6 +251,7 @@ var proofsOfKeys = map[string]string{
 	"enable-brotli":                         "TestCompression",
 	"worker-shutdown-timeout":               "TestPassthroughEnds",
 	"generate-request-id":                   "TestNoRequestID",
+	"default-type":                          "TestSnippetFiles",
 	"block-cidrs":                           "TestBlock",
 	"block-user-agents":                     "TestBlock",
 	"block-referers":                        "TestBlock",

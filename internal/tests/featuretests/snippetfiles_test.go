@@ -90,7 +90,7 @@ type snippetEffect struct {
 
 func snippetFiles(t *testing.T) (files []*snippetFile) {
 	t.Helper()
-	paths, err := filepath.Glob("testdata/snippets/*.yaml")
+	paths, err := filepath.Glob(filepath.Join("testdata/snippets", "*.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,7 +80,7 @@ func TestSnippetsOfTheConfigMap(t *testing.T) {
 		{"nothing", []string{"http-snippet=false", "server-snippet=", "use-geoip2=false"}, nil},
 		{"harmless", []string{"http-snippet=map $host $b { default 1; }", "location-snippet=gzip on;"}, nil},
 		{"variables", []string{"http-snippet=geo $bad { default 1; }", "location-snippet=set $a $bad;"}, nil},
-		{"http", []string{"http-snippet=deny all;"}, []string{"plain", "waf", "nowaf", "own", "noauth"}},
+		{"http", []string{"http-snippet=auth_request /login;"}, []string{"plain", "waf", "nowaf", "own", "noauth"}},
 		{"another file", []string{"http-snippet=map $host $a { include /etc/a; }"},
 			[]string{"plain", "waf", "nowaf", "own", "noauth"}},
 		{"no variable", []string{"http-snippet=map $nosuch $bad { }", "location-snippet=set $a $bad;"},

@@ -1,6 +1,8 @@
 package annotations
 
 import (
+	"slices"
+
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/nginx"
 	"github.com/k8singress/k8singress/internal/model/option"
@@ -8,8 +10,8 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/snippets"
 )
 
-// HTTPSnippet is the ConfigMap key http-snippet. The variables that it defines exist for all other values, so it must
-// be read before them.
+// HTTPSnippet is the ConfigMap key http-snippet. The variables that it defines exist for all other values, and other
+// keys take precedence over its directives, so it must be read before them.
 var HTTPSnippet = Annotation{
 	Name: "http-snippet",
 	Doc: "nginx configuration for all hosts. It defines variables with `map`, `geo` and `split_clients`, which all " +
@@ -17,9 +19,9 @@ var HTTPSnippet = Annotation{
 		"snippets, and opens ports with `server` for responses of `return` and `stub_status`. The page " +
 		"[Snippets](snippets.md#variables-of-http-snippet) describes both. `limit_req_zone` and " +
 		"`limit_conn_zone` define [zones for limits](snippets.md#limits-with-zones), and `set_real_ip_from` and " +
-		"`real_ip_header` the [addresses of clients](snippets.md#addresses-of-clients). Other directives have no " +
-		"effect. If the text contains a directive that may keep clients out, or if it cannot be parsed, all " +
-		"requests get 503.",
+		"`real_ip_header` the [addresses of clients](snippets.md#addresses-of-clients). All hosts and paths inherit " +
+		"[other directives](snippets.md#directives-for-all-hosts), such as `add_header`. If the text contains a " +
+		"directive that may keep clients out and is not supported, or if it cannot be parsed, all requests get 503.",
 	Values: configuration, Example: "map $http_x_tenant $tenant { default none; ~^[a-z]+$ $http_x_tenant; }",
 	Default: "none", Lines: true,
 	Parse: func(s *Settings, value string) error {
@@ -35,7 +37,7 @@ var HTTPSnippet = Annotation{
 			return nginx.Unsupported(f.String() + ignoring)
 		}
 		s.HTTP = h
-		return nil
+		return s.setHTTPValues()
 	},
 	OnError: (*Settings).close, Meanwhile: allClosed,
 	Check: func(s *Settings) string {
@@ -45,8 +47,18 @@ var HTTPSnippet = Annotation{
 		if s.HTTP == nil {
 			return nil
 		}
-		return problemsOf(s.HTTP.Findings, true)
+		return problemsOf(slices.Concat(s.HTTP.Findings, s.Asked.Snippets.HTTPInvalid), true)
 	},
+}
+
+// setHTTPValues sets the annotations of all Ingresses whose effect directives of http-snippet have.
+func (s *Settings) setHTTPValues() error {
+	invalid := s.setValues(s.HTTP.Values)
+	if i := slices.IndexFunc(invalid, closes); i >= 0 {
+		return nginx.Unsupported(invalid[i].String() + ignoring)
+	}
+	s.Asked.Snippets.HTTPInvalid = invalid
+	return nil
 }
 
 // ListeningServer is a server in http-snippet with ports of its own.

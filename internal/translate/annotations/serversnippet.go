@@ -81,11 +81,11 @@ func serverRow(name, doc string, row snippetRow, shared bool) Annotation {
 	return of
 }
 
-// readServer returns the meaning of the snippets for servers, or nil if there are none. It includes the limits that
+// readServer returns the meaning of the snippets for servers, or nil if there are none. It includes the directives that
 // servers inherit from http-snippet.
 func (s *Settings) readServer() *snippets.ServerResult {
 	texts := &s.Asked.Snippets.Server
-	if texts.Own == "" && texts.Shared == "" && (s.HTTP == nil || s.HTTP.Limits == nil) {
+	if texts.Own == "" && texts.Shared == "" && !s.HTTP.ReachesPaths() {
 		return nil
 	}
 	return s.HTTP.Server(texts.Own, texts.Shared)

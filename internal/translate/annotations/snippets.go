@@ -22,6 +22,8 @@ type snippetSettings struct {
 	Location locationTexts
 	// Server holds the snippets for servers.
 	Server serverTexts
+	// HTTPInvalid contains findings for values of annotations in http-snippet that have no effect.
+	HTTPInvalid []snippets.Finding
 	// Main and Stream are the texts of main-snippet and stream-snippet, which are never applied.
 	Main, Stream string
 }

@@ -58,8 +58,9 @@ func TestHTTPSnippet(t *testing.T) {
 // ignored, and that a class cannot have one.
 func TestHTTPSnippetFailsClosed(t *testing.T) {
 	for text, closed := range map[string]bool{
-		"deny all;": true, "map $host $a { x;": true, "server { return 403; }": true, "false": false, "gzip on;": false,
-		"server { listen 2443; return 308 https://$host; }": false,
+		"auth_request /a;": true, "map $host $a { x;": true, "server { return 403; }": true, "false": false,
+		"gzip on;": false,
+		"server { listen 2443; return 308 https://$host; }": false, "deny all; add_header A b;": false,
 	} {
 		data := map[string]string{"http-snippet": text}
 		config, problems := Parse(annotations.Settings{}, data)

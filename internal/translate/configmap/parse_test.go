@@ -11,12 +11,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/option"
 	"github.com/k8singress/k8singress/internal/model/report"
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 	"github.com/k8singress/k8singress/internal/translate/annotations"
+	"github.com/k8singress/k8singress/internal/translate/snippets"
 )
 
 // parse parses the data of the ConfigMap for all Ingresses, with the controller's default options.
@@ -107,6 +109,7 @@ func TestGlobal(t *testing.T) {
 		{"ignore-invalid-headers", "true", ir.Global{}},
 		{"generate-request-id", "false", ir.Global{NoRequestID: true}},
 		{"generate-request-id", "true", ir.Global{}},
+		{"default-type", "application/json", ir.Global{DefaultType: "application/json"}},
 		{"block-cidrs", "192.0.2.7,\n2001:db8::/32",
 			ir.Global{Block: ir.Block{Networks: []string{"192.0.2.7/32", "2001:db8::/32"}}}},
 		{"block-user-agents", "curl/8.0, ~*bad\\.bot ,",
@@ -456,7 +459,7 @@ func FuzzConfigMap(f *testing.F) {
 			}
 		}
 		again, _ := ParseClass(config.Defaults, nil)
-		if diff := cmp.Diff(config.Defaults, again); diff != "" {
+		if diff := cmp.Diff(config.Defaults, again, cmpopts.IgnoreUnexported(snippets.HTTP{})); diff != "" {
 			t.Errorf("a class that says nothing changes something (-all +class):\n%s", diff)
 		}
 	})

@@ -2,6 +2,8 @@ package configmap
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/model/nginx"
@@ -64,6 +66,27 @@ var generateRequestID = Key{
 		generates, err := nginx.Bool(value)
 		return err == nil && !generates, err
 	}),
+}
+
+// defaultType is the ConfigMap key default-type.
+var defaultType = Key{
+	Name: "default-type", Scope: process,
+	Doc: "The Content-Type of responses of [return in snippets](snippets.md), unless the snippet contains " +
+		"`default_type`, or the path has an extension for which nginx has a type, such as `.json`. Other responses " +
+		"of the controller, and responses of endpoints, keep their own type.",
+	Values: "a media type without parameters", Example: "text/plain", Default: "text/html",
+	Parse: nginx.Into(func(c *Config) *string { return &c.Global.DefaultType }, readMediaType),
+}
+
+func readMediaType(value string) (string, error) {
+	kind, subtype, _ := strings.Cut(value, "/")
+	for _, word := range []string{kind, subtype} {
+		if _, err := nginx.Token(word); err != nil {
+			return "", fmt.Errorf("%s is not a media type: write a type such as text/plain, without parameters",
+				nginx.Quote(value))
+		}
+	}
+	return value, nil
 }
 
 func readKeepalive(value string) (time.Duration, error) {

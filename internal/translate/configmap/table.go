@@ -75,7 +75,7 @@ var Table = slices.Concat(option.Table[Config, string]{
 	nginxStatusIPv4, nginxStatusIPv6,
 	workerShutdownTimeout,
 	allowCrossNamespaceResources,
-	generateRequestID, strictValidatePathType,
+	generateRequestID, defaultType, strictValidatePathType,
 	blockCIDRs, blockUserAgents, blockReferers,
 })
 

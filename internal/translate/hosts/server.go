@@ -200,34 +200,23 @@ func (p *Path) ownLimits() (rate ir.RateLimit, zones *ir.ZoneLimits, rest []ir.F
 	return rate, zones, rest
 }
 
-// inherited returns the filters of a host without what a path replaces, as in nginx: a path with add_header or
-// sub_filter of its own does not inherit these directives.
-func inherited(filters, own []ir.Filter) (rest []ir.Filter) {
-	replaced, substitutes := false, false
-	for _, f := range own {
-		switch f := f.(type) {
-		case ir.Program:
-			replaced = replaced || f.AddHeaders != nil
-		case ir.Substitution:
-			substitutes = true
-		}
+// inherited returns the filters of a host without what a path replaces, as in nginx: a path with sub_filter of its own
+// does not inherit it. Programs decide themselves what they replace.
+func inherited(filters, own []ir.Filter) []ir.Filter {
+	if !slices.ContainsFunc(own, is[ir.Substitution]) {
+		return filters
 	}
-	for _, f := range filters {
-		switch program := f.(type) {
-		case ir.Program:
-			if replaced {
-				program.AddHeaders = nil
-			}
-			rest = append(rest, program)
-		case ir.Substitution:
-			if !substitutes {
-				rest = append(rest, program)
-			}
-		default:
-			rest = append(rest, f)
-		}
-	}
-	return rest
+	return without[ir.Substitution](filters)
+}
+
+// without returns the filters that do not have the type T.
+func without[T ir.Filter](filters []ir.Filter) []ir.Filter {
+	return slices.DeleteFunc(slices.Clone(filters), is[T])
+}
+
+func is[T ir.Filter](f ir.Filter) bool {
+	_, ok := f.(T)
+	return ok
 }
 
 // locations adds the locations of snippets to the host. The regular expressions of the object precede the ones of the
@@ -241,6 +230,8 @@ func (m *mergeState) locations() {
 	} else {
 		return
 	}
+	// The locations have their own access rules, or have inherited the rules of the host.
+	filters = without[ir.AccessRules](filters)
 	var before, behind []*ir.Route
 	for _, p := range r.Server.Locations {
 		switch route := m.locationRoute(r, p.With(filters)); {

@@ -111,6 +111,9 @@ func (r *reader) convert(d *Directive, c *conversion) error {
 		r.out.Values = append(r.out.Values, Value{Place: r.place(d), Directive: d.Name, Annotation: annotation,
 			Part: c.part, Text: lowerVariables(values[i])})
 	}
+	if r.scope.context == inHTTP && inheritedByPaths(c.annotation) {
+		return nil
+	}
 	return r.onlyInLocations()
 }
 
@@ -128,13 +131,28 @@ func (r *reader) checkValue(text *string) error {
 	return nil
 }
 
+// inheritedByPaths reports whether the paths of Ingresses inherit a directive from a text for all hosts if it has the
+// effect of an annotation. ingress-nginx's configuration contains the other directives for each path.
+func inheritedByPaths(annotation string) bool {
+	switch annotation {
+	case "satisfy", "limit-rate", "limit-rate-after", "relative-redirects":
+		return true
+	}
+	return strings.HasPrefix(annotation, "proxy-ssl-")
+}
+
 // onlyInLocations returns a problem for a directive that ingress-nginx's configuration contains for each path of an
-// Ingress, so that it has no effect on them if it is written for a server.
+// Ingress, so that it has no effect on them if it is written for a server or for all hosts.
 func (r *reader) onlyInLocations() error {
-	if r.scope.context != inServer {
+	where := "this text"
+	switch r.scope.context {
+	case inServer:
+	case inHTTP:
+		where = "server-snippet"
+	default:
 		return nil
 	}
-	return noEffect("as in ingress-nginx, only the locations in this text inherit it, because each path of an " +
+	return noEffect("as in ingress-nginx, only the locations in " + where + " inherit it, because each path of an " +
 		"Ingress has its own value")
 }
 

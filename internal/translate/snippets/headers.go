@@ -172,6 +172,9 @@ func (r *reader) defaultType(d *Directive) error {
 	if strings.ContainsFunc(d.Args[0], isControl) {
 		return errControl
 	}
+	if r.scope.context == inHTTP {
+		return useKey("default-type")
+	}
 	r.scope.own.DefaultType = d.Args[0]
 	return nil
 }

@@ -7,9 +7,6 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// headsPhase is the title of the section with the sizes of request headers in the table of directives.
-const headsPhase = "headers of requests"
-
 // Head is the size of request headers for which a text has a directive, in bytes. Without a
 // directive, it is zero.
 type Head struct {
@@ -41,8 +38,7 @@ func (r *reader) headSize(d *Directive) error {
 	case bytes == 0 && len(d.Args) == 2, bytes > maxBuffer:
 		return errors.New("the size must be from 1 to 1g")
 	case r.scope.context == inHTTP:
-		return leftOut("ingress-nginx's configuration already contains it: use the ConfigMap key " +
-			"large-client-header-buffers")
+		return useKey("large-client-header-buffers")
 	case r.server.listens != nil:
 		return leftOut("the limit of the hosts of Ingresses applies: use the ConfigMap key " +
 			"large-client-header-buffers")

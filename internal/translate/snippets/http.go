@@ -1,6 +1,7 @@
 package snippets
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,13 +16,14 @@ import (
 )
 
 // HTTP is the meaning of the configuration for all hosts: the variables, zones and servers that it defines, and the
-// limits that all servers inherit. It is immutable. Nil defines none.
+// directives that all servers inherit. It is immutable. Nil defines none.
 type HTTP struct {
 	// Variables are the variables that other texts and templates may contain.
 	Variables []ir.Variable
-	// Zones are the zones that limits may use. Limits are the limits for all requests, or nil if there are none.
-	Zones  Zones
-	Limits *ir.ZoneLimits
+	// Zones are the zones that limits may use.
+	Zones Zones
+	// Values are the directives that have the effect of an annotation on the paths of all Ingresses.
+	Values []Value
 	// Servers are the servers that listen on ports of their own.
 	Servers []HTTPServer
 	// RealIP holds the directives that determine the addresses of clients. It is nil if there are none.
@@ -30,6 +32,8 @@ type HTTP struct {
 	Findings []Finding
 	// Traits maps the names of the variables, in lower case, to what is known about their values.
 	Traits map[string]Traits
+	// outer is the level that servers inherit. It is nil if the text is unreadable.
+	outer *reader
 }
 
 // Traits say from which other variables the value of a variable is derived, directly or not.
@@ -132,41 +136,54 @@ func ReadHTTP(text string) *HTTP {
 	return h
 }
 
+// interpretHTTP reads the definitions first, because other directives may use them before their lines.
 func interpretHTTP(text string) *HTTP {
 	r := newReader(inHTTP)
 	r.shared = true
 	directives, err := Parse(text)
-	r.read(directives, err)
-	h := &HTTP{Traits: map[string]Traits{}, RealIP: r.realIP}
+	definitions, others := splitDefinitions(directives)
+	r.read(definitions, err)
+	h := &HTTP{Traits: map[string]Traits{}}
 	if !unreadable(r.out.Findings) {
 		r.resolveAll(h)
-		r.resolveLimits(h)
+		r.resolveZones(h)
+		r.http = h
+		r.read(others, nil)
 		r.readListening(h)
+		slices.SortStableFunc(r.out.Findings, func(a, b Finding) int { return cmp.Compare(a.Line, b.Line) })
 	}
 	if h.Findings = r.out.Findings; unreadable(h.Findings) {
 		return &HTTP{Findings: h.Findings}
 	}
+	h.outer, h.RealIP = r, r.realIP
+	for _, v := range r.out.Values {
+		if inheritedByPaths(v.Annotation) {
+			h.Values = append(h.Values, v)
+		}
+	}
 	return h
 }
 
-// ofLocations returns the problem of a directive for locations that stands outside of them. nginx inherits most of
-// these directives. It returns nil for limits, which all locations inherit, for the addresses of clients, for the sizes
-// of request headers, and for auth_basic.
-func ofLocations(d *Directive, row *Row) error {
-	switch {
-	case row.Phase == limitsPhase, row.Phase == realIPPhase, row.Phase == headsPhase, d.Name == "auth_basic":
-		return nil
-	case d.Name == "proxy_set_header", d.Name == "grpc_set_header", d.Name == "client_max_body_size":
-		return noEffect("each location of ingress-nginx has its own, and inherits none: move it to location-snippet")
-	case d.Name == "auth_request_set":
-	case row.Phase == "access control", row.Phase == "request headers", slices.Contains(guardsOfHTTP, d.Name):
-		return &problem{Guard, "may keep clients out, or change what endpoints may trust: move it to " +
-			"location-snippet, which applies to all paths"}
+// splitDefinitions returns the directives that only a text for all hosts can contain, which are the definitions of
+// variables, zones and servers, and the others.
+func splitDefinitions(directives []Directive) (definitions, others []Directive) {
+	for _, d := range directives {
+		if row := byName()[d.Name]; row != nil && row.Class == Works && len(row.Contexts) == 1 {
+			definitions = append(definitions, d)
+		} else {
+			others = append(others, d)
+		}
 	}
-	return leftOut("move it to location-snippet, which applies to all paths")
+	return definitions, others
 }
 
-// guardsOfHTTP are the directives of the other phases that may keep endpoints out.
-var guardsOfHTTP = []string{"proxy_ssl_verify", "grpc_ssl_verify"}
+// ReachesPaths reports whether servers inherit directives that also apply to the paths of Ingresses.
+func (h *HTTP) ReachesPaths() bool {
+	if h == nil || h.outer == nil {
+		return false
+	}
+	s := h.Server("", "")
+	return s.Program != nil || s.Substitution != nil || s.Access != nil || s.Limits != nil
+}
 
 var errOtherFile = errors.New("include would read another file, which does not exist here: write its content instead")

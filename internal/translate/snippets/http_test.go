@@ -69,8 +69,15 @@ func TestHTTPFindings(t *testing.T) {
 		"log_format a b;":                     "no effect: ",
 		"proxy_set_header A b;":               "no effect: ",
 		"client_max_body_size 1m;":            "no effect: ",
-		"add_header A b;": "left out: line 1: \"add_header\" is left " +
-			"out: move it to location-snippet",
+		"add_header A b;":                     "works: ",
+		"limit_rate 8k;":                      "works: ",
+		"proxy_ssl_verify on;":                "works: ",
+		"default_type a/b;": "left out: line 1: \"default_type\" is left out: ingress-nginx's configuration already " +
+			"contains it: use the ConfigMap key default-type",
+		"proxy_read_timeout 5;": "no effect: line 1: \"proxy_read_timeout\" has no effect: as in ingress-nginx, only " +
+			"the locations in server-snippet inherit it",
+		"add_header A $later;":                          "unreadable: line 1: \"add_header\" is not valid: there is no",
+		"auth_request /a;":                              "guard: ",
 		"upstream a { server b; }":                      "left out: ",
 		"server { listen 2443; return 308 https://a; }": "works: ",
 		"server { listen 127.0.0.1:18080; location / { stub_status; } }": "left out: line 1: " +
@@ -92,12 +99,10 @@ func TestHTTPFindings(t *testing.T) {
 		"server { listen a:0; return 200; }":                        "left out: ",
 		"server { listen 65536; return 200; }":                      "left out: ",
 		"server { server_name a.example; deny all; }":               "guard: ",
-		"deny all;":         `guard: line 1: "deny" is not supported, and may keep clients out`,
-		"auth_basic Staff;": `guard: line 1: "auth_basic" is not supported, and may reject clients`,
-		"auth_basic off;":   "works: ",
-		"more_clear_input_headers Authorization;": "guard: ",
-		"proxy_ssl_verify on;":                    "guard: ",
-		"set_real_ip_from 10.0.0.0/8;":            "works: ",
+		"deny all;":                    "works: ",
+		"auth_basic Staff;":            `guard: line 1: "auth_basic" is not supported, and may reject clients`,
+		"auth_basic off;":              "works: ",
+		"set_real_ip_from 10.0.0.0/8;": "works: ",
 		"large_client_header_buffers 4 64k;": "left out: line 1: \"large_client_header_buffers\" is left out: " +
 			"ingress-nginx's configuration already contains it: use the ConfigMap key large-client-header-buffers",
 		"server { listen 81; client_header_buffer_size 8k; return 200; }": "works: ",
@@ -313,5 +318,55 @@ func checkServerAccepted(t *testing.T, s *snippets.HTTPServer) {
 	}
 	if !root {
 		t.Error("the server does not respond to all paths")
+	}
+}
+
+// TestInheritedFromHTTP checks what servers and locations inherit from a text for all hosts.
+func TestInheritedFromHTTP(t *testing.T) {
+	h := snippets.ReadHTTP("add_header A $tenant; more_set_headers 'M: 1'; proxy_set_header P 1; expires $tenant;\n" +
+		"map $host $tenant { } deny all; sub_filter a b; limit_rate 8k; proxy_read_timeout 9; error_page 404 /e;")
+	if f := h.Closed(); f != nil {
+		t.Fatal(f)
+	}
+	const more, rest = `"more_headers":[{"set":[{"name":"M","value":"1"}]}],`, `"expires":{"template":"$tenant"},` +
+		`"errors":{"pages":[{"statuses":[404],"target":"/e"}]}`
+	const added = `"add_headers":[{"name":"A","value":"$tenant"}],`
+	const endpoint = `"endpoint_headers":[{"name":"P","value":"1"}],`
+	const otherParts = "\n" + `{"pairs":[{"from":"a","to":"b"}]}` + "\ndeny all"
+	const values = "\nlimit-rate: 8\nproxy-read-timeout: 9"
+	s := h.Server("add_header B 1; location /a { } location /b { allow all; proxy_read_timeout 5; expires off; }", "")
+	got := []string{meaning(t, &h.Server("", "").Result), meaning(t, &s.Result)}
+	for i := range s.Locations {
+		got = append(got, meaning(t, s.Locations[i].Content))
+	}
+	const ownAdded = `"add_headers":[{"name":"B","value":"1"}],`
+	for i, want := range []string{
+		"{" + more + added + rest + `,"server":true}` + otherParts,
+		"{" + more + ownAdded + rest + `,"server":true}` + otherParts,
+		"{" + endpoint + more + ownAdded + rest + "}" + otherParts + values,
+		"{" + endpoint + more + ownAdded + strings.Replace(rest, `"template":"$tenant"`, `"mode":"off"`, 1) + "}" +
+			strings.Replace(otherParts, "deny", "allow", 1) + "\nproxy-read-timeout: 5\nlimit-rate: 8",
+	} {
+		if got[i] != want {
+			t.Errorf("%d inherits\n%s\nwant\n%s", i, got[i], want)
+		}
+	}
+	if len(h.Values) != 1 || h.Values[0].Annotation != "limit-rate" {
+		t.Errorf("all Ingresses have %v", h.Values)
+	}
+	if snippets.ReadHTTP("map $host $a { } proxy_read_timeout 9;").ReachesPaths() {
+		t.Error("a text without directives for paths reaches them")
+	}
+}
+
+// TestInheritedListsAreSeparate checks that locations which inherit the same list do not overwrite each other's.
+func TestInheritedListsAreSeparate(t *testing.T) {
+	s := snippets.Server("proxy_set_header A 1; proxy_set_header B 1; proxy_set_header C 1; "+
+		"location /a { grpc_set_header D a; } location /b { grpc_set_header E b; }", "")
+	for i, want := range []string{"D", "E"} {
+		fields := s.Locations[i].Content.Program.EndpointHeaders
+		if last := fields[len(fields)-1]; last.Name != want {
+			t.Errorf("the last field of location %d is %s, want %s", i, last.Name, want)
+		}
 	}
 }

@@ -14,9 +14,6 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// limitsPhase is the title of the section with limit_req and limit_conn in the table of directives.
-const limitsPhase = "limits"
-
 // Zones are the zones of limit_req and limit_conn, by their names.
 type Zones struct {
 	Requests    map[string]ir.RequestZone
@@ -27,13 +24,6 @@ type Zones struct {
 type zoneKey struct {
 	template string
 	finding  int
-}
-
-// limited is a directive of a text for all hosts that uses a zone, which a later line may define. finding is the index
-// of its finding.
-type limited struct {
-	directive *Directive
-	finding   int
 }
 
 const (
@@ -160,19 +150,12 @@ func (r *reader) limits() *ir.ZoneLimits {
 	return r.out.Limits
 }
 
-// limit interprets limit_req and limit_conn. In a text for all hosts, they are read when all zones are known.
+// limit interprets limit_req and limit_conn.
 func (r *reader) limit(d *Directive) error {
-	if r.scope.context == inHTTP {
-		r.limited = append(r.limited, limited{d, len(r.out.Findings) - 1})
-		return nil
+	of := Zones{}
+	if r.http != nil {
+		of = r.http.Zones
 	}
-	if r.http == nil {
-		return r.addLimit(d, &Zones{})
-	}
-	return r.addLimit(d, &r.http.Zones)
-}
-
-func (r *reader) addLimit(d *Directive, of *Zones) error {
 	if d.Name == "limit_conn" {
 		return r.limitConnections(d, of.Connections)
 	}
@@ -253,8 +236,7 @@ func (r *reader) limitStatus(d *Directive) error {
 		return err
 	}
 	if r.scope.context == inHTTP {
-		key := strings.ReplaceAll(d.Name, "_", "-") + "-code"
-		return leftOut("ingress-nginx's configuration already contains it: use the ConfigMap key " + key)
+		return useKey(strings.ReplaceAll(d.Name, "_", "-") + "-code")
 	}
 	if d.Name == "limit_conn_status" {
 		r.limits().ConnectionsStatus = n
@@ -262,6 +244,12 @@ func (r *reader) limitStatus(d *Directive) error {
 		r.limits().Status = n
 	}
 	return nil
+}
+
+// useKey returns the problem of a directive for which ingress-nginx has a key of the ConfigMap. Its configuration
+// always contains the directive outside of servers, so nginx would refuse a second one.
+func useKey(key string) error {
+	return leftOut("ingress-nginx's configuration already contains it: use the ConfigMap key " + key)
 }
 
 // limitDryRun interprets limit_req_dry_run and limit_conn_dry_run.
@@ -283,17 +271,14 @@ func within(own, outer *ir.ZoneLimits) *ir.ZoneLimits {
 	return &whole
 }
 
-// resolveLimits sets the zones of h, and the limits for all hosts. It is called when the variables of h are known.
-func (r *reader) resolveLimits(h *HTTP) {
+// resolveZones sets the zones of h. It is called when the variables of h are known.
+func (r *reader) resolveZones(h *HTTP) {
 	for _, key := range r.keys {
 		if err := h.CheckVariables(key.template); err != nil {
 			r.refuse(key.finding, fmt.Errorf("the key: %w", err))
 		}
 	}
-	for _, l := range r.limited {
-		r.refuse(l.finding, r.addLimit(l.directive, &r.zones))
-	}
-	h.Zones, h.Limits = r.zones, r.out.Limits
+	h.Zones = r.zones
 }
 
 // refuse changes a finding to an error. It does nothing if err is nil.

@@ -39,7 +39,7 @@ func TestLimits(t *testing.T) {
 		t.Fatal(f)
 	}
 	want := `{"requests":[{"zone":` + zoneAll + `,"burst":3}]}`
-	if got := jsonOf(t, h.Limits); got != want {
+	if got := jsonOf(t, h.Server("", "").Limits); got != want {
 		t.Errorf("all servers inherit %s\nwant %s", got, want)
 	}
 	const tenant = `{"requests":[{"zone":` + zoneTenant
@@ -153,13 +153,13 @@ func TestInvalidZones(t *testing.T) {
 		if f == nil || f.Class != snippets.Unreadable || !strings.Contains(f.Text, want) {
 			t.Errorf("%s: the finding is %+v, want %q", text, f, want)
 		}
-		if h.HasZones() || h.Limits != nil {
+		if h.HasZones() || h.ReachesPaths() {
 			t.Errorf("%s: an unreadable text has limits", text)
 		}
 	}
 	h := snippets.ReadHTTP("limit_req_status 429;")
 	if f := h.Findings[0]; f.Class != snippets.LeftOut || !strings.Contains(f.Text, "limit-req-status-code") ||
-		h.Limits != nil {
+		h.ReachesPaths() {
 		t.Errorf("the finding is %+v", f)
 	}
 }

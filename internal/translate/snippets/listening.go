@@ -1,7 +1,6 @@
 package snippets
 
 import (
-	"cmp"
 	"fmt"
 	"net"
 	"slices"
@@ -93,7 +92,6 @@ func splitAddress(address string) (host string, port uint16) {
 
 // readListening reads the blocks of all servers, and sets the servers of h.
 func (r *reader) readListening(h *HTTP) {
-	r.http = h
 	for _, of := range r.listening {
 		r.define(of.directive.Block)
 	}
@@ -108,7 +106,6 @@ func (r *reader) readListening(h *HTTP) {
 		}
 		r.out.Findings = append(r.out.Findings, block...)
 	}
-	slices.SortStableFunc(r.out.Findings, func(a, b Finding) int { return cmp.Compare(a.Line, b.Line) })
 }
 
 // readServerBlock sets the fields of s. The findings do not close Ingresses, unless the whole text is unreadable.
@@ -129,7 +126,7 @@ func (r *reader) readServerBlock(s *HTTPServer, block []Directive) []Finding {
 		l.Status = of.status
 		of.server.locations = append(of.server.locations, l)
 	}
-	of.out.Limits = within(of.out.Limits, r.http.Limits)
+	of.inherit(r)
 	whole := &ServerResult{Result: *of.finish()}
 	s.Locations = of.server.finish()
 	if whole.hideFromPaths(); len(top.steps) > 0 {

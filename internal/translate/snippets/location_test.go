@@ -213,7 +213,7 @@ func TestOtherEffects(t *testing.T) {
 		"access_log off; if ($host) { access_log on; }": `{"steps":[{"if":{"variable":"host","directives":{}}}],` +
 			`"unlogged":true}`,
 		"add_header A 1; if ($host) { add_header Upgrade b; }": `{"steps":[{"if":{"variable":"host",` +
-			`"directives":{}}}],"add_headers":[{"name":"A","value":"1"}]}`,
+			`"directives":{"add_headers":[]}}}],"add_headers":[{"name":"A","value":"1"}]}`,
 	} {
 		r := snippets.Location(text, "")
 		checkAccepted(t, r)

@@ -53,13 +53,11 @@ type common struct {
 	// defined contains the names of the variables that the texts define. http has the variables for all hosts.
 	defined map[string]bool
 	http    *HTTP
-	// definitions are the variables that a text for all hosts defines, zones its zones, and
-	// listening its servers. keys are the keys of the
-	// zones. limited are the limits of the text.
+	// definitions are the variables that a text for all hosts defines, zones its zones, and listening its servers. keys
+	// are the keys of the zones.
 	definitions []*definition
 	zones       Zones
 	keys        []zoneKey
-	limited     []limited
 	listening   []listeningReader
 	// realIP are the directives of the module realip. It is nil if there are none.
 	realIP *RealIP
@@ -163,10 +161,7 @@ func (r *reader) judge(d *Directive) (Class, string) {
 	if r.auth {
 		class, reason = row.inAuth()
 	}
-	if class == Works && r.scope.context == inHTTP && len(row.Contexts) > 1 {
-		err = ofLocations(d, row)
-	}
-	if class == Works && err == nil {
+	if class == Works {
 		err = r.interpret(d)
 	}
 	if p, m := (*problem)(nil), misuse(""); errors.As(err, &m) {

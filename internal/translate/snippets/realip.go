@@ -7,9 +7,6 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// realIPPhase is the title of the section with the module realip in the table of directives.
-const realIPPhase = "addresses of clients"
-
 // RealIP holds the directives of nginx's module realip. They determine the addresses of the clients of all hosts.
 type RealIP struct {
 	// Trusted are the networks of the proxies in set_real_ip_from that can be used. It may be empty.

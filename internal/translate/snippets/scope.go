@@ -37,6 +37,8 @@ func (s *scope) isEmpty() bool {
 // whole returns the directives of a level that inherits nothing.
 func (s *scope) whole() ir.Directives {
 	d := s.own
+	// Other levels may have inherited the same list.
+	d.EndpointHeaders = slices.Clip(d.EndpointHeaders)
 	for _, h := range s.grpc {
 		if !slices.ContainsFunc(d.EndpointHeaders, func(other ir.Header) bool {
 			return strings.EqualFold(other.Name, h.Name)
@@ -70,13 +72,15 @@ func (s *scope) within(outer *scope) *ir.Directives {
 	return &d
 }
 
-// inherit adds to the level of a location what it inherits from an outer level, as nginx does: the directives of the
-// module headers-more are added to the inherited ones, and the other lists replace them. A location that inherits a
-// guard that is not supported is closed.
+// inherit adds to the level of a location or of a server what it inherits from an outer level, as nginx does: the
+// directives of the module headers-more are added to the inherited ones, and the other lists replace them. A location
+// that inherits a guard that is not supported is closed.
 func (r *reader) inherit(outer *reader) {
 	r.guarded = r.guarded || outer.guarded
 	r.password = cmp.Or(r.password, outer.password)
-	r.location.Closed = r.location.Closed || r.guarded || r.password != nil && *r.password
+	if r.location != nil {
+		r.location.Closed = r.location.Closed || r.guarded || r.password != nil && *r.password
+	}
 	own, from := &r.top.own, &outer.top.own
 	own.InputHeaders = slices.Concat(from.InputHeaders, own.InputHeaders)
 	own.MoreHeaders = slices.Concat(from.MoreHeaders, own.MoreHeaders)

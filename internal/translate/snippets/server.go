@@ -72,8 +72,8 @@ func interpretServer(of texts) *ServerResult {
 	r := newReader(inServer)
 	r.server = &serverReader{}
 	r.readBoth(of)
-	if of.http != nil {
-		r.out.Limits = within(r.out.Limits, of.http.Limits)
+	if of.http != nil && of.http.outer != nil {
+		r.inherit(of.http.outer)
 	}
 	out := &ServerResult{Result: *r.finish()}
 	if unreadable(out.Findings) {
@@ -103,7 +103,7 @@ func (s *ServerResult) hideFromPaths() {
 	}
 	paths := *s.Program
 	paths.EndpointHeaders, paths.Server = nil, true
-	if s.Program = &paths; len(paths.Steps) == 0 && paths.ChangesNothing() && paths.DefaultType == "" {
+	if s.Program = &paths; len(paths.Steps) == 0 && paths.ChangesNothing() {
 		s.Program = nil
 	}
 }
