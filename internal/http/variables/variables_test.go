@@ -157,8 +157,9 @@ func TestChainOfVolatile(t *testing.T) {
 	r := newRequest(t, all, map[string]string{"uri": "/a", "host": "shop"})
 	for i, uri := range []string{"/a", "/b", "/c"} {
 		r.others["uri"] = uri
-		if got := r.value(fmt.Sprintf("v%d", last)); got != uri || r.computed["uri"] != i+1 || r.values.Failed() != nil {
-			t.Fatalf("the value is %q, and $uri was read %d times", got, r.computed["uri"])
+		got, reads := r.value(fmt.Sprintf("v%d", last)), r.computed["uri"]
+		if got != uri || reads != i+1 || r.values.Failed() != nil {
+			t.Fatalf("the value is %q, and $uri was read %d times", got, reads)
 		}
 	}
 }
