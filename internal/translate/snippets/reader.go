@@ -158,6 +158,9 @@ func (r *reader) judge(d *Directive) (Class, string) {
 		return Unreadable, err.Error()
 	}
 	class, reason := row.Class, row.Doc
+	if key := keyInstead[d.Name]; key != "" && r.scope.context == inHTTP {
+		class, reason = LeftOut, "use the ConfigMap key "+key
+	}
 	if r.auth {
 		class, reason = row.inAuth()
 	}
@@ -172,6 +175,18 @@ func (r *reader) judge(d *Directive) (Class, string) {
 		return Unreadable, notValid(d.Name, err)
 	}
 	return class, sentence(quote(d.Name), class, reason)
+}
+
+// keyInstead maps directives that are not interpreted to the ConfigMap keys with the same effect for all hosts.
+var keyInstead = map[string]string{
+	"gzip": "use-gzip", "gzip_comp_level": "gzip-level", "gzip_disable": "gzip-disable",
+	"gzip_min_length": "gzip-min-length", "gzip_types": "gzip-types",
+	"brotli": "enable-brotli", "brotli_comp_level": "brotli-level", "brotli_min_length": "brotli-min-length",
+	"brotli_types":        "brotli-types",
+	"client_body_timeout": "client-body-timeout", "client_header_timeout": "client-header-timeout",
+	"keepalive_requests": "keep-alive-requests", "keepalive_timeout": "keep-alive",
+	"http2_max_concurrent_streams": "http2-max-concurrent-streams", "ignore_invalid_headers": "ignore-invalid-headers",
+	"server_tokens": "server-tokens", "underscores_in_headers": "enable-underscores-in-headers",
 }
 
 // sentence returns the text of a finding.
