@@ -38,7 +38,7 @@ var authSnippet = Annotation{
 		}
 		read := s.HTTP.Auth(value)
 		if f := read.Closed(false); f != nil {
-			return nginx.Unsupported(f.String() + ignoring)
+			return nginx.Unsupported(f.String())
 		}
 		asked.Read = read
 		return asked.readTimeouts()

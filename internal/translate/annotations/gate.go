@@ -146,20 +146,17 @@ func (g *Gate) level() option.Risk { return cmp.Or(g.Level, RiskHigh) }
 // tooRisky returns the reason why an annotation is refused because of its risk. It names the keys of the ConfigMap that
 // the administrator must set to allow the annotation.
 func (g *Gate) tooRisky(row *Annotation, snippet bool) string {
-	need, otherwise := "", ""
+	need := ""
 	switch {
 	case snippet && g.Snippets:
 		need = "; allow-snippet-annotations is true already, and has no effect without that"
 	case snippet:
 		need = " and allow-snippet-annotations to true"
 	}
-	if snippet {
-		otherwise = ignoring
-	}
 	return fmt.Sprintf(
 		"the annotation has the risk %s, and the ConfigMap allows at most %s: %s. Remove the annotation, or ask the "+
-			"administrator to set annotations-risk-level to %s%s%s",
-		row.Risk, g.level(), meanwhile(row), row.Risk, need, otherwise)
+			"administrator to set annotations-risk-level to %s%s",
+		row.Risk, g.level(), meanwhile(row), row.Risk, need)
 }
 
 // refuse closes the Ingress because of an annotation that the gate has refused. The annotation is treated as invalid,

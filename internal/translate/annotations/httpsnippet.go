@@ -34,7 +34,7 @@ var HTTPSnippet = Annotation{
 		}
 		h := snippets.ReadHTTP(value)
 		if f := h.Closed(); f != nil {
-			return nginx.Unsupported(f.String() + ignoring)
+			return nginx.Unsupported(f.String())
 		}
 		s.HTTP = h
 		return s.setHTTPValues()
@@ -55,7 +55,7 @@ var HTTPSnippet = Annotation{
 func (s *Settings) setHTTPValues() error {
 	invalid := s.setValues(s.HTTP.Values)
 	if i := slices.IndexFunc(invalid, closes); i >= 0 {
-		return nginx.Unsupported(invalid[i].String() + ignoring)
+		return nginx.Unsupported(invalid[i].String())
 	}
 	s.Asked.Snippets.HTTPInvalid = invalid
 	return nil

@@ -90,7 +90,7 @@ func locationSnippet(name, doc string, row snippetRow, shared bool) Annotation {
 			l := &s.Asked.Snippets.Location
 			l.Refused = slices.Concat(l.Refused, slices.DeleteFunc(slices.Clone(read.Findings),
 				func(other snippets.Finding) bool { return other == *f }))
-			return nginx.Unsupported(f.String() + ignoring)
+			return nginx.Unsupported(f.String())
 		}
 		*text(s) = value
 		return nil

@@ -63,7 +63,7 @@ func serverRow(name, doc string, row snippetRow, shared bool) Annotation {
 		}
 		if f := s.HTTP.Server(own, all).Closed(shared); f != nil {
 			texts.Reason = option.Unless(shared, f.String())
-			return nginx.Unsupported(f.String() + ignoring)
+			return nginx.Unsupported(f.String())
 		}
 		if shared {
 			texts.Shared = value

@@ -1,8 +1,6 @@
 package annotations
 
 import (
-	"fmt"
-
 	"github.com/k8singress/k8singress/internal/model/nginx"
 	"github.com/k8singress/k8singress/internal/model/option"
 	"github.com/k8singress/k8singress/internal/translate/snippets"
@@ -55,7 +53,6 @@ const (
 	ignoredSnippet = "the snippet has no effect, because the administrator has set the option \"snippets ignore\""
 	// allClosed describes the effect of an invalid snippet in the ConfigMap.
 	allClosed = "all requests for the Ingresses to which the ConfigMap applies get 503"
-	ignoring  = "; if the administrator sets the option \"snippets ignore\", requests are served anyway"
 )
 
 // interpretedSnippet returns a row for a snippet that is interpreted. read gets the text, which is empty if there is no
@@ -91,7 +88,7 @@ func snippet(name, doc string, row snippetRow, judge func(string) error) Annotat
 				return nil
 			}
 			if err := judge(value); err != nil && !s.IgnoreSnippets {
-				return nginx.Unsupported(err.Error() + ignoring)
+				return nginx.Unsupported(err.Error())
 			}
 			*mark(s) = true
 			return nil
@@ -138,7 +135,7 @@ var FirewallRules = Annotation{
 		switch asked := &s.Asked.Snippets; {
 		case asked.Blocks:
 			return "ModSecurity is not supported: all requests for Ingresses with enable-modsecurity or " +
-				"enable-owasp-core-rules get 503" + ignoring
+				"enable-owasp-core-rules get 503"
 		case asked.WithoutEffect[rowModSecurity]:
 			return noRules
 		}
@@ -179,10 +176,10 @@ func (s *Settings) firewallBlocks(on bool) error {
 	if !on || !s.Asked.Snippets.Blocks || s.IgnoreSnippets {
 		return nil
 	}
-	return nginx.Unsupported(fmt.Sprintf(
-		"ModSecurity is not supported, and \"SecRuleEngine On\" in the ConfigMap's modsecurity-snippet would reject "+
-			"requests: all requests to which ModSecurity applies get 503. Turn ModSecurity off, or set SecRuleEngine "+
-			"DetectionOnly%s", ignoring))
+	return nginx.Unsupported(
+		"ModSecurity is not supported, and \"SecRuleEngine On\" in the ConfigMap's modsecurity-snippet would reject " +
+			"requests: all requests to which ModSecurity applies get 503. Turn ModSecurity off, or set SecRuleEngine " +
+			"DetectionOnly")
 }
 
 // finishFirewall makes all requests for an Ingress get 503 if ModSecurity would reject some of them. Do not call it for
