@@ -85,20 +85,26 @@ func TestHTTPFindings(t *testing.T) {
 		"server { listen [::]:2443 ssl; }": "left out: ",
 		"server { listen 2443; location / { limit_except GET { deny all; } } }": "left out: line 1: \"server\" is " +
 			"left out: no port is opened for it, because it has neither",
-		"server { listen unix:/tmp/a; return 200; }":                "left out: ",
-		"server { listen 8181; return 200; }":                       "left out: ",
-		"server { listen 81 proxy_protocol; return 200; }":          "left out: ",
-		"server { listen 81; server_name ~a; return 200; }":         "left out: ",
-		"server { listen 81; location / { proxy_pass http://a; } }": "left out: ",
-		"server { listen 81; auth_request /a; return 200; }":        "left out: ",
-		"server { listen 443; listen 2443; deny all; }":             "guard: ",
-		"server { listen 192.0.2.1; }":                              "guard: ",
-		"server { listen [::]:80; }":                                "guard: ",
-		"server { listen 0443; return 200; }":                       "guard: ",
-		"server { listen localhost; return 200; }":                  "guard: ",
-		"server { listen a:0; return 200; }":                        "left out: ",
-		"server { listen 65536; return 200; }":                      "left out: ",
-		"server { server_name a.example; deny all; }":               "guard: ",
+		"server { listen unix:/tmp/a; return 200; }":        "left out: ",
+		"server { listen 8181; return 200; }":               "left out: ",
+		"server { listen 81 proxy_protocol; return 200; }":  "left out: ",
+		"server { listen 81; server_name ~a; return 200; }": "left out: ",
+		"server { listen 81; location / { proxy_pass http://127.0.0.1:82; } }": "left out: line 1: \"server\" is " +
+			"left out: no port is opened for it, because of \"proxy_pass\" in line 1: serve its content with an Ingress",
+		"server { listen 81; location / { auth_request /a; return 200; } }": "left out: line 1: \"server\" is left " +
+			"out: no port is opened for it, because of \"auth_request\" in line 1",
+		"server { listen 81; auth_request /a; return 200; }": "left out: ",
+		"server { listen 8080 proxy_protocol; return 301 https://$host$request_uri; }": "guard: line 1: \"server\" " +
+			"is not supported, and could respond in place of Ingresses, because it listens on port 8080, which is for " +
+			"Ingresses: write listen with another port, such as 2443, or write an Ingress for its hosts",
+		"server { listen 443; listen 2443; deny all; }": "guard: ",
+		"server { listen 192.0.2.1; }":                  "guard: ",
+		"server { listen [::]:80; }":                    "guard: ",
+		"server { listen 0443; return 200; }":           "guard: ",
+		"server { listen localhost; return 200; }":      "guard: ",
+		"server { listen a:0; return 200; }":            "left out: ",
+		"server { listen 65536; return 200; }":          "left out: ",
+		"server { server_name a.example; deny all; }":   "guard: ",
 		"deny all;":                    "works: ",
 		"auth_basic Staff;":            `guard: line 1: "auth_basic" is not supported, and may reject clients`,
 		"auth_basic off;":              "works: ",
@@ -177,6 +183,11 @@ func TestHTTPFindings(t *testing.T) {
 		}
 		if got := fmt.Sprintf("%s: %s", f.Class, f); !strings.HasPrefix(got, want) {
 			t.Errorf("%s:\n%s, want\n%s", text, got, want)
+		}
+		for _, f := range h.Findings {
+			if h.Closed() == nil && f.Class == snippets.Guard {
+				t.Errorf("%s: requests are served, although %s", text, &f)
+			}
 		}
 		closed := strings.HasPrefix(want, "guard") || strings.HasPrefix(want, "unreadable")
 		if (h.Closed() != nil) != closed {

@@ -45,22 +45,19 @@ const maxServers = 20
 
 // listeningServer interprets the directive server.
 func (r *reader) listeningServer(d *Directive) error {
-	switch listens := named(d.Block, "listen"); {
-	case len(listens) == 0, slices.ContainsFunc(listens, func(listen Directive) bool {
-		if len(listen.Args) == 0 {
-			return true
-		}
-		_, port := splitAddress(listen.Args[0])
-		return slices.Contains(portsOfIngresses, port)
-	}):
-		return &problem{Guard, "could respond in place of Ingresses, because it listens on a port of ingress-nginx: " +
-			"write its content into the ConfigMap keys server-snippet and location-snippet"}
-	case len(r.listening) == maxServers:
+	if port := portOfIngresses(d.Block); port != 0 {
+		return &problem{Guard, fmt.Sprintf("could respond in place of Ingresses, because it listens on port %d, which "+
+			"is for Ingresses: write listen with another port, such as 2443, or write an Ingress for its hosts", port)}
+	}
+	if len(r.listening) == maxServers {
 		return leftOut(fmt.Sprintf("there are more than %d servers: remove some of them", maxServers))
 	}
 	r.listening = append(r.listening, listeningReader{d, len(r.out.Findings) - 1})
 	return nil
 }
+
+// defaultPort is the port of listen without a port.
+const defaultPort = 80
 
 // portsOfIngresses are the ports on which ingress-nginx serves Ingresses. reservedPorts are other ports on which
 // ingress-nginx itself listens.
@@ -69,8 +66,28 @@ var (
 	reservedPorts    = []uint16{8181, 10245, 10246, 10247, 10254}
 )
 
+// portOfIngresses returns the first port of a server on which ingress-nginx serves Ingresses, or 0. Without listen,
+// nginx opens port 80.
+func portOfIngresses(block []Directive) uint16 {
+	listens := named(block, "listen")
+	if len(listens) == 0 {
+		return defaultPort
+	}
+	for i := range listens {
+		port := uint16(defaultPort)
+		if args := listens[i].Args; len(args) > 0 {
+			_, port = splitAddress(args[0])
+		}
+		if slices.Contains(portsOfIngresses, port) {
+			return port
+		}
+	}
+	return 0
+}
+
 // splitAddress returns the host and the port in the first argument of the directive listen. The host is empty if there
-// is only a port, and the port is 80 if there is only a host. The port of a Unix socket is 0, as an invalid port.
+// is only a port, and the port is defaultPort if there is only a host. The port of a Unix socket is 0, as an invalid
+// port.
 func splitAddress(address string) (host string, port uint16) {
 	if strings.HasPrefix(address, "unix:") {
 		return address, 0
@@ -81,7 +98,7 @@ func splitAddress(address string) (host string, port uint16) {
 	case strings.Trim(address, "0123456789") == "":
 		number = address
 	default:
-		return address, 80
+		return address, defaultPort
 	}
 	n, err := strconv.ParseUint(number, 10, 16)
 	if err != nil {
@@ -101,6 +118,7 @@ func (r *reader) readListening(h *HTTP) {
 		if reason := s.refusal(block); reason != "" {
 			f := &r.out.Findings[of.finding]
 			f.Class, f.Text = LeftOut, sentence(quote(f.Directive), LeftOut, reason)
+			openGuards(block)
 		} else if !unreadable(block) {
 			h.Servers = append(h.Servers, *s)
 		}
@@ -136,21 +154,28 @@ func (r *reader) readServerBlock(s *HTTPServer, block []Directive) []Finding {
 	return findings
 }
 
+// openGuards turns the guards of a server without a port into warnings, since there are no requests to reject.
+func openGuards(block []Finding) {
+	for i := range block {
+		if block[i].Class == Guard {
+			block[i].Class = LeftOut
+		}
+	}
+}
+
 // refusal returns why no port is opened for the server, or "".
 func (s *HTTPServer) refusal(block []Finding) string {
 	for i := range block {
-		if f := &block[i]; f.Class == Guard || f.Class == LeftOut && f.Directive == "listen" ||
-			f.Class == LeftOut && f.Directive == "server_name" {
-			return fmt.Sprintf("no port is opened for it, because line %d is not supported: serve its content with an "+
-				"Ingress or with a server of the Caddyfile", f.Line)
+		f := &block[i]
+		required := slices.Contains([]string{"listen", "server_name", "proxy_pass"}, f.Directive)
+		if f.Class == Guard || f.Class == LeftOut && required {
+			return fmt.Sprintf("no port is opened for it, because of %s in line %d: serve its content with an Ingress "+
+				"or with a server of the Caddyfile", quote(f.Directive), f.Line)
 		}
 	}
 	responds := stepsRespond(s.Program)
 	for i := range s.Locations {
 		l := &s.Locations[i]
-		if l.Service != nil {
-			return "no port is opened for it, because it forwards requests: serve them with an Ingress"
-		}
 		responds = responds || l.Status || stepsRespond(l.Content.Program)
 	}
 	if !responds {

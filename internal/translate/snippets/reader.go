@@ -114,7 +114,7 @@ func (r *reader) level(directives []Directive, of *scope) {
 		switch {
 		case class == Unreadable:
 			r.errors++
-		case class == Guard && r.location != nil:
+		case class == Guard && r.location != nil && r.server.listens == nil:
 			r.location.Closed = true
 			r.guarded = r.guarded || r.scope.context != inLimitExcept && !slices.Contains(notInherited, d.Name)
 			r.out.Findings[at].Text += fmt.Sprintf("; meanwhile, requests for the location in line %d get 503",

@@ -235,6 +235,9 @@ func (r *reader) proxyPass(d *Directive) error {
 	if r.location == nil || r.scope.context != inLocation {
 		return &problem{Guard, "changes who responds: write it in a location of the annotation server-snippet"}
 	}
+	if r.server.listens != nil {
+		return leftOut("a server in http-snippet cannot forward requests: serve them with an Ingress")
+	}
 	scheme, rest, _ := strings.Cut(d.Args[0], "://")
 	host, port, hasPort := strings.Cut(rest, ":")
 	labels := strings.Split(host, ".")
