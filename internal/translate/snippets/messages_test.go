@@ -1,6 +1,8 @@
 package snippets_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/k8singress/k8singress/internal/translate/snippets"
@@ -42,6 +44,26 @@ func TestMessages(t *testing.T) {
 		findings := snippets.Location(text, "").Findings
 		if len(findings) != 1 || findings[0].String() != want {
 			t.Errorf("%q: got %q, want %s", text, written(findings), want)
+		}
+	}
+}
+
+// TestRedirectLoops checks that a redirect to HTTPS gets a warning if it also redirects clients that use HTTPS.
+func TestRedirectLoops(t *testing.T) {
+	const redirect = "return 301 https://$host$request_uri;"
+	for text, loops := range map[string]bool{
+		redirect: true, "set $a b; return https://${HTTP_HOST}$uri;": true,
+		"location / { " + redirect + " }": true, "location @secure { " + redirect + " }": false,
+		"if ($scheme = http) { " + redirect + " }":          false,
+		"if ($http_x_tls = on) { break; }\n" + redirect:     false,
+		"return 301 https://www.$host$request_uri;":         false,
+		"return 301 https://$host/new;":                     false,
+		"return 301 http://$host$request_uri;":              false,
+		"location = /old { return 302 https://$host/new; }": false,
+	} {
+		found := written(snippets.Server(text, "").Findings)
+		if strings.Contains(fmt.Sprint(found), "endless loop: use force-ssl-redirect") != loops {
+			t.Errorf("%s: got %q, want a warning: %t", text, found, loops)
 		}
 	}
 }

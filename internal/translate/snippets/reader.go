@@ -111,6 +111,7 @@ func (r *reader) level(directives []Directive, of *scope) {
 		class, text := r.judge(d)
 		r.out.Findings[at].Class, r.out.Findings[at].Text = class, text
 		r.findSwallowed(d)
+		r.findLoop(d)
 		switch {
 		case class == Unreadable:
 			r.errors++

@@ -3,6 +3,8 @@ package snippets
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -93,6 +95,26 @@ func (r *reader) returnResponse(d *Directive) error {
 		return err
 	}
 	return r.step(ir.Step{Return: to})
+}
+
+// sameURL matches the URL of the request with the scheme https.
+var sameURL = regexp.MustCompile(
+	`^https://\$\{?(host|http_host|server_name|best_http_host)\}?\$\{?(request_uri|uri|document_uri)\}?/?$`)
+
+// findLoop adds a finding for a redirect that also sends clients with HTTPS to the URL that they requested.
+func (r *reader) findLoop(d *Directive) {
+	unconditional := (r.scope.context == inServer || r.scope.context == inLocation) &&
+		!slices.ContainsFunc(r.scope.steps, func(s ir.Step) bool { return s.If != nil })
+	switch {
+	case d.Name != "return" || !unconditional || !sameURL.MatchString(strings.ToLower(d.Args[len(d.Args)-1])):
+	case r.server != nil && r.server.listens != nil, r.location != nil && r.location.Match.Type == ir.LocationNamed:
+		// Clients of HTTPS may use another port, and error pages are not for all requests.
+	default:
+		r.out.Findings = append(r.out.Findings, Finding{Place: r.place(d), Directive: d.Name, Class: LeftOut,
+			InLocation: r.location != nil,
+			Text: quote(d.Name) + " also redirects clients that use HTTPS already, to the same URL in an endless " +
+				"loop: use force-ssl-redirect in its place, or write if ($scheme = http) around it"})
+	}
 }
 
 // isURL reports whether nginx interprets the only argument of return as the URL of a redirect.
