@@ -27,13 +27,13 @@ func init() {
 	caddy.RegisterModule(new(Program))
 	caddy.RegisterModule(new(RateLimit))
 	caddy.RegisterModule(new(Redirect))
-	caddy.RegisterModule(new(RequestHeaders))
 	caddy.RegisterModule(new(ResponseHeaders))
 	caddy.RegisterModule(new(RewriteRedirect))
 	caddy.RegisterModule(new(SourceRanges))
 	caddy.RegisterModule(new(Substitution))
 	caddy.RegisterModule(new(TryFiles))
 	caddy.RegisterModule(new(URLRewrite))
+	caddy.RegisterModule(new(WithoutAuthorization))
 	caddy.RegisterModule(new(ZoneLimits))
 }
 
@@ -355,27 +355,6 @@ func (*Redirect) CaddyModule() caddy.ModuleInfo {
 // Provision creates the filter.
 func (m *Redirect) Provision(ctx caddy.Context) error { return m.provision(ctx, m.Redirect) }
 
-// RequestHeaders changes the header fields of requests to the backend.
-//
-// It only works behind the k8singress handler.
-type RequestHeaders struct {
-	ir.RequestHeaders
-
-	filterModule
-}
-
-// CaddyModule returns the Caddy module information.
-func (*RequestHeaders) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{
-		ID: "http.handlers.k8singress_request_headers", New: func() caddy.Module { return new(RequestHeaders) },
-	}
-}
-
-// Provision creates the filter.
-func (m *RequestHeaders) Provision(ctx caddy.Context) error {
-	return m.provision(ctx, m.RequestHeaders)
-}
-
 // ResponseHeaders changes the header fields of responses to the client.
 //
 // It only works behind the k8singress handler.
@@ -497,6 +476,28 @@ func (*URLRewrite) CaddyModule() caddy.ModuleInfo {
 // Provision creates the filter.
 func (m *URLRewrite) Provision(ctx caddy.Context) error { return m.provision(ctx, m.URLRewrite) }
 
+// WithoutAuthorization removes the client's Authorization header from requests to the backend. Filters and variables
+// still have it.
+//
+// It only works behind the k8singress handler.
+type WithoutAuthorization struct {
+	ir.WithoutAuthorization
+
+	filterModule
+}
+
+// CaddyModule returns the Caddy module information.
+func (*WithoutAuthorization) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID: "http.handlers.k8singress_without_authorization", New: func() caddy.Module { return new(WithoutAuthorization) },
+	}
+}
+
+// Provision creates the filter.
+func (m *WithoutAuthorization) Provision(ctx caddy.Context) error {
+	return m.provision(ctx, m.WithoutAuthorization)
+}
+
 // ZoneLimits limits the request rate and the number of concurrent requests of clients with zones of the administrator,
 // as nginx's directives limit_req and limit_conn do. All limits apply. A request that exceeds one of them counts for
 // none of them.
@@ -551,8 +552,6 @@ var (
 	_ caddyhttp.MiddlewareHandler = (*RateLimit)(nil)
 	_ caddy.Provisioner           = (*Redirect)(nil)
 	_ caddyhttp.MiddlewareHandler = (*Redirect)(nil)
-	_ caddy.Provisioner           = (*RequestHeaders)(nil)
-	_ caddyhttp.MiddlewareHandler = (*RequestHeaders)(nil)
 	_ caddy.Provisioner           = (*ResponseHeaders)(nil)
 	_ caddyhttp.MiddlewareHandler = (*ResponseHeaders)(nil)
 	_ caddy.Provisioner           = (*RewriteRedirect)(nil)
@@ -565,6 +564,8 @@ var (
 	_ caddyhttp.MiddlewareHandler = (*TryFiles)(nil)
 	_ caddy.Provisioner           = (*URLRewrite)(nil)
 	_ caddyhttp.MiddlewareHandler = (*URLRewrite)(nil)
+	_ caddy.Provisioner           = (*WithoutAuthorization)(nil)
+	_ caddyhttp.MiddlewareHandler = (*WithoutAuthorization)(nil)
 	_ caddy.Provisioner           = (*ZoneLimits)(nil)
 	_ caddyhttp.MiddlewareHandler = (*ZoneLimits)(nil)
 )

@@ -55,7 +55,7 @@ func (x *Exchange) ErrorPage(p *Page) *Exchange {
 		ByServer: x.ByServer, ForAllResponses: x.ForAllResponses, Headers: x.Headers, CloseConn: x.CloseConn,
 		ForEndpoint: x.pageFields(p.Status),
 		client:      x.client, hasClient: true, id: x.id, hasID: true, changes: x.changes, noCookie: true,
-		forResponse: x.forResponse, scripted: x.scripted,
+		forResponse: x.forResponse, scripted: x.scripted, WithoutAuthorization: x.WithoutAuthorization,
 	}
 	if p.KeepStatus {
 		page.pageStatus = p.Status

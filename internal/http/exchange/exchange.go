@@ -67,6 +67,8 @@ type Exchange struct {
 	// HTTP server has already prepared the request.
 	Prepare func(w http.ResponseWriter, r *http.Request) *http.Request
 
+	// WithoutAuthorization is true if requests to the endpoint must not have the client's Authorization header.
+	WithoutAuthorization bool
 	// ForEndpoint are header fields that are sent to the endpoint in addition to the client's header fields.
 	ForEndpoint message.Fields
 	// Replaced are the statuses for which an endpoint's response is replaced with an error page. Forwarding then fails

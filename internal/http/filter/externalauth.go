@@ -414,10 +414,11 @@ func (h *externalAuth) headers(x *exchange.Exchange, to message.Fields) message.
 }
 
 // mayForward reports whether a header field of a request may be sent to a service other than the backend. It returns
-// false for connection-specific fields, and for fields with which a client could impersonate another client.
+// false for connection-specific fields, for fields with which a client could impersonate another client, and for a
+// password that the backend must not get.
 func mayForward(x *exchange.Exchange, f *message.Field) bool {
 	return !f.Kind.Hop() && !f.Kind.Spoofable() && f.Kind != message.Expect && f.Kind != message.Invalid &&
-		(f.Kind != message.SSLClient || x.Peer != nil)
+		(f.Kind != message.SSLClient || x.Peer != nil) && (f.Kind != message.Authorization || !x.WithoutAuthorization)
 }
 
 // addField appends a header field to the list of header fields (to) and returns the new list. It appends nothing if the

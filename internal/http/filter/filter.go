@@ -58,7 +58,6 @@ var rows = []row{
 	with("k8singress_path_groups", newPathGroups),
 	with("k8singress_program", newProgram),
 	with("k8singress_redirect", newRedirect),
-	with("k8singress_request_headers", newRequestHeaders),
 	with("k8singress_response_headers", newResponseHeaders),
 	with("k8singress_rewrite", newRewrite),
 	with("k8singress_rewrite_redirect", newRewriteRedirect),
@@ -66,6 +65,7 @@ var rows = []row{
 	{name: "k8singress_stub_status", model: reflect.TypeFor[ir.StubStatus]()},
 	with("k8singress_substitution", newSubstitution),
 	with("k8singress_try_files", newTryFiles),
+	with("k8singress_without_authorization", newWithoutAuthorization),
 	sharing("k8singress_zone_limits", newZoneLimits),
 }
 

@@ -37,19 +37,6 @@ func namesOnly(names []string) []ir.Header {
 	return fields
 }
 
-// requestHeaders changes the header fields of requests to the backend.
-type requestHeaders struct{ changes message.Changes }
-
-func newRequestHeaders(of ir.RequestHeaders) (Filter, error) {
-	changes, err := changesOf(of.HeaderChanges)
-	return &requestHeaders{changes}, err
-}
-
-func (h *requestHeaders) Apply(x *exchange.Exchange) (bool, error) {
-	h.changes.Apply(&x.Fields)
-	return false, nil
-}
-
 // responseHeaders changes the header fields of responses from the backend and from later handlers of the chain. It does
 // not change error responses.
 type responseHeaders struct{ changes message.Changes }

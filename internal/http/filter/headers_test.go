@@ -6,27 +6,6 @@ const (
 	badHeader = "contains characters that are not allowed in a header"
 )
 
-var requestHeadersCases = []filterCase{
-	{name: "set, add and remove", settings: headerChanges, requests: []requestCase{
-		{
-			request:  "GET http://shop.example/ | X-MINE: a | X-Own: b | Cookie: c | X-Mine: d | x-more: 0 | X-OWN: e",
-			next:     "GET http://shop.example/ | x-own: {env.HOME} $host | x-more: 0 | X-More: 1 | X-More: 2",
-			response: "200",
-		},
-		{
-			request:  "GET http://shop.example/",
-			next:     "GET http://shop.example/ | x-own: {env.HOME} $host | X-More: 1 | X-More: 2",
-			response: "200",
-		},
-	}},
-	{name: "nothing", settings: `{}`, requests: []requestCase{
-		passes("GET http://shop.example/ | X-Mine: a"),
-	}},
-	rejected("a name with a space", `{"remove": ["X Mine"]}`, badHeader),
-	rejected("no name", `{"add": [{"value": "1"}]}`, badHeader),
-	rejected("a value with a line break", `{"set": [{"name": "X-Own", "value": "a\r\nB: c"}]}`, badHeader),
-}
-
 var responseHeadersCases = []filterCase{
 	{name: "set, add and remove", settings: headerChanges, requests: []requestCase{
 		{

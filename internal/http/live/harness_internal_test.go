@@ -44,7 +44,7 @@ func scriptedTable(t testing.TB, host *document.Host, scripts map[string]script)
 	for _, r := range host.Routes {
 		// The chains must differ, so that the routes do not share them.
 		r.Type, r.Chain = cmp.Or(r.Type, "prefix"), fmt.Appendf(nil,
-			`[{"handle":[{"handler":"k8singress_request_headers","remove":[%q]}]}]`, "X"+strings.Trim(r.Path, "/"))
+			`[{"handle":[{"handler":"k8singress_response_headers","remove":[%q]}]}]`, "X"+strings.Trim(r.Path, "/"))
 	}
 	table.Update(map[string]*document.Host{"shop.example": host})
 	for _, r := range table.index.Load().find("shop.example").all {

@@ -92,6 +92,8 @@ func (r *request) outgoingTrailers() message.Fields {
 func (r *request) outgoing(to message.Fields) message.Fields {
 	for i := range r.Fields {
 		switch kind := r.Fields[i].Kind; {
+		case kind == message.Authorization && r.WithoutAuthorization:
+			continue
 		case kind == message.XForwardedPrefix && r.settings.Prefix == "":
 		case kind.Hop() || kind.Spoofable() || kind == message.Expect || kind.Mistakable() && r.dropsName(&r.Fields[i]):
 			// Do not forward Expect, because the controller itself asks the client for the body when it needs the body.

@@ -117,8 +117,9 @@ type AppRoot struct {
 	Relative bool `json:"relative,omitempty"`
 }
 
-// RequestHeaders changes the header fields of requests to the backend.
-type RequestHeaders struct{ HeaderChanges }
+// WithoutAuthorization removes the client's Authorization header from requests to the backend. Filters and variables
+// still have it.
+type WithoutAuthorization struct{}
 
 // ResponseHeaders changes the header fields of responses to the client.
 type ResponseHeaders struct{ HeaderChanges }
@@ -375,7 +376,7 @@ func (Mirror) Guards() Guard { return NoRequests }
 func (HTTPSRedirect) Guards() Guard { return NoRequests }
 
 // Guards implements Filter.
-func (RequestHeaders) Guards() Guard { return NoRequests }
+func (WithoutAuthorization) Guards() Guard { return NoRequests }
 
 // Guards implements Filter.
 func (ResponseHeaders) Guards() Guard { return NoRequests }

@@ -26,7 +26,7 @@ func TestGuards(t *testing.T) {
 		{ir.ExternalAuth{}, ir.SomeRequests}, {ir.HandlerChain{}, ir.SomeRequests},
 		{ir.HostRedirect{}, ir.SomeRequests}, {ir.HTTPSRedirect{}, ir.NoRequests}, {ir.Maintenance{}, ir.AllRequests},
 		{ir.Maintenance{Allow: some}, ir.SomeClients}, {ir.Mirror{}, ir.NoRequests}, {ir.RateLimit{}, ir.SomeRequests},
-		{ir.Redirect{}, ir.SomeRequests}, {ir.RequestHeaders{}, ir.NoRequests}, {ir.ResponseHeaders{}, ir.NoRequests},
+		{ir.Redirect{}, ir.SomeRequests}, {ir.WithoutAuthorization{}, ir.NoRequests}, {ir.ResponseHeaders{}, ir.NoRequests},
 		{ir.RewriteRedirect{}, ir.SomeRequests}, {ir.SourceRanges{}, ir.SomeClients}, {ir.URLRewrite{}, ir.NoRequests},
 		{ir.AccessRules{}, ir.NoRequests}, {rules(allow), ir.NoRequests}, {rules(allow, denyAll), ir.SomeClients},
 		{rules(denyAll, allow), ir.AllRequests}, {ir.Substitution{}, ir.NoRequests},

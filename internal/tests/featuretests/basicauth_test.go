@@ -259,6 +259,44 @@ func TestWebSocketsEndWithTheirUser(t *testing.T) {
 	admits("carol", "three", http.StatusOK)
 }
 
+// TestUserInVariables checks that variables and error pages still have the user of a request after its password was
+// verified, although the backend does not get the password.
+func TestUserInVariables(t *testing.T) {
+	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/replaced" {
+			w.WriteHeader(http.StatusGone)
+		}
+		fmt.Fprintf(w, "%s %q %q", r.URL.Path, r.Header.Values("X-WebAuth-User"), r.Header.Values("Authorization"))
+	})
+	const user = "proxy_set_header X-WEBAUTH-USER $remote_user; add_header X-User $remote_user;"
+	guarded := func(name, path, to, snippet string) string {
+		return annotate(rule(name, "shop.example", "Prefix", path, to), "auth-type", "basic", "auth-secret", "users",
+			"configuration-snippet", snippet)
+	}
+	in := start(t, class+allowingSnippets()+service("web", port, ip)+service("none", "80")+
+		htpasswd("users", alicesLine)+guarded("web", "/", "web", user)+
+		guarded("none", "/none", "none", "error_page 503 = /page;")+
+		annotate(rule("replaced", "shop.example", "Prefix", "/replaced", "web"), "auth-type", "basic",
+			"auth-secret", "users", "custom-http-errors", "410", "default-backend", "web"), "configmap default/global")
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		for path, want := range map[string]string{
+			"/": `/ ["alice"] []`, "/none": `/page ["alice"] []`,
+		} {
+			got := in.fetch(in.client, in.origin("shop.example")+path, basic("alice", "one"), "X-WebAuth-User: admin")
+			if got.status != http.StatusOK || got.body != want || got.header.Get("X-User") != "alice" {
+				t.Errorf("%s: %d %s, X-User %q, want %s", path, got.status, got.body, got.header.Get("X-User"), want)
+			}
+		}
+		replaced := in.fetch(in.client, in.origin("shop.example")+"/replaced", basic("alice", "one"))
+		if replaced.body != `/ [] []` {
+			t.Errorf("an error page of the default backend: %d %s", replaced.status, replaced.body)
+		}
+		if got := in.fetch(in.client, in.origin("shop.example")+"/none"); got.status != http.StatusUnauthorized {
+			t.Errorf("without a password: %d %s", got.status, got.body)
+		}
+	})
+}
+
 // TestPasswordBesideExternalAuth checks both kinds of authentication on one host. With satisfy any, the service is
 // queried for requests without a valid password, and the backend accepts only the service's user headers. With both
 // required, the service sees the password, and may replace the Authorization header.

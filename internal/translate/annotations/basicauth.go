@@ -110,16 +110,14 @@ func (s *Settings) basicAuth(string) []ir.Filter {
 	return []ir.Filter{ir.BasicAuth{Users: ir.Users{Secret: s.UsersSecret, Map: asked.Map}, Realm: asked.Realm}}
 }
 
-// withoutPassword returns a filter that removes the client's Authorization header after access control, so that the
-// backend does not get the password. It returns nil if the path does not use basic authentication, or if an external
+// withoutPassword returns a filter that keeps the client's Authorization header from the backend, so that the backend
+// does not get the password. It returns nil if the path does not use basic authentication, or if an external
 // authentication service replaces the Authorization header.
 func (s *Settings) withoutPassword(path string) []ir.Filter {
 	if !s.Asked.BasicAuth.On || s.withoutAuthentication(path) || slices.ContainsFunc(s.externalAuth(path), authorizes) {
 		return nil
 	}
-	return []ir.Filter{ir.RequestHeaders{
-		HeaderChanges: ir.HeaderChanges{Remove: []string{message.Authorization.Name()}},
-	}}
+	return []ir.Filter{ir.WithoutAuthorization{}}
 }
 
 // The function authorizes reports whether a filter replaces the client's Authorization header with the Authorization

@@ -161,7 +161,7 @@ func TestLimitExcept(t *testing.T) {
 		}
 		settings, _ := annotations.Parse(all, prefixed)
 		got := slices.DeleteFunc(settings.Filters("/a"), func(f ir.Filter) bool {
-			_, withoutPassword := f.(ir.RequestHeaders)
+			_, withoutPassword := f.(ir.WithoutAuthorization)
 			return withoutPassword
 		})
 		if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty()); diff != "" {

@@ -189,7 +189,7 @@ var phases = []phase{
 		filters: (*Settings).bandwidth},
 	{Name: "chains", Doc: "runs the chains in `k8singress.io/chains`, in the order of the annotation",
 		filters: (*Settings).chains},
-	{Name: "Authorization", Doc: "removes the `Authorization` header if `auth-type` used it",
+	{Name: "Authorization", Doc: "keeps the `Authorization` header from endpoints and mirrors if `auth-type` used it",
 		filters: (*Settings).withoutPassword},
 	{Name: "rewrite", Doc: "rewrites the path according to `rewrite-target`; earlier steps use the path of the " +
 		"client's request",
