@@ -111,7 +111,8 @@ var caddyOptions = []caddyOption{
 	{"servers name", worksInSites, "the servers of k8singress keep their names"},
 	{"servers packet_conn_wrappers", worksInSites, "the servers of k8singress accept no other wrappers"},
 	{"servers protocols", works,
-		"also with `http3 off` and `h2c` of k8singress. On the server of `http`, `h2` and `h3` have no effect"},
+		"the options `http3 off` and `h2c` of k8singress apply, too. On the server of `http`, `h2` and `h3` have no " +
+			"effect"},
 	{"servers strict_sni_host", works,
 		"Caddy's HTTP server then reads the requests. Without it, a request gets 421 only if its host needs a client " +
 			"certificate"},
@@ -127,8 +128,8 @@ var caddyOptions = []caddyOption{
 		"set the ConfigMap keys `use-forwarded-headers` and `proxy-real-ip-cidr`"},
 }
 
-// findCaddyOption returns the row of an option. It returns nil for options that are not in the table, such as options of
-// plugins.
+// findCaddyOption returns the row of an option. It returns nil for options that are not in the table, such as options
+// of plugins.
 func findCaddyOption(name string) *caddyOption {
 	i := slices.IndexFunc(caddyOptions, func(o caddyOption) bool { return o.Name == name })
 	if i < 0 {
