@@ -94,11 +94,7 @@ func mergePKI(apps, wanted map[string]any) error {
 	if ours == nil {
 		return nil
 	}
-	pki, err := child(apps, "pki")
-	if err != nil {
-		return err
-	}
-	authorities, err := child(pki, "certificate_authorities")
+	authorities, err := Child(apps, "pki", "certificate_authorities")
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 // of the configuration.
 func Merge(config map[string]any, c settings.Config) error {
 	wanted := Structure(c)
-	apps, err := child(config, "apps")
+	apps, err := Child(config, "apps")
 	if err != nil {
 		return err
 	}
@@ -43,11 +43,7 @@ func Merge(config map[string]any, c settings.Config) error {
 
 // mergePersist turns off autosaving of the configuration, so that Caddy cannot start with an outdated configuration.
 func mergePersist(config map[string]any) error {
-	admin, err := child(config, "admin")
-	if err != nil {
-		return err
-	}
-	load, err := child(admin, "config")
+	load, err := Child(config, "admin", "config")
 	if err != nil {
 		return err
 	}
@@ -56,7 +52,7 @@ func mergePersist(config map[string]any) error {
 }
 
 func mergeHTTP(apps, structure map[string]any, c settings.Config) error {
-	http, err := child(apps, "http")
+	http, err := Child(apps, "http")
 	if err != nil {
 		return err
 	}
@@ -64,7 +60,7 @@ func mergeHTTP(apps, structure map[string]any, c settings.Config) error {
 		http["metrics"] = map[string]any{}
 	}
 	mergeShutdown(http, Branch(structure, "apps", "http"), c)
-	servers, err := child(http, "servers")
+	servers, err := Child(http, "servers")
 	if err != nil {
 		return err
 	}
@@ -75,7 +71,7 @@ func mergeHTTP(apps, structure map[string]any, c settings.Config) error {
 			delete(servers, name)
 			continue
 		}
-		existing, err := child(servers, name)
+		existing, err := Child(servers, name)
 		if err != nil {
 			return err
 		}
@@ -117,21 +113,21 @@ func mergeShutdown(http, wanted map[string]any, c settings.Config) {
 }
 
 func mergeTLS(apps, ours map[string]any) error {
-	tls, err := child(apps, "tls")
+	tls, err := Child(apps, "tls")
 	if err != nil {
 		return err
 	}
 	wanted := Branch(ours, "apps", "tls")
 	tls["disable_ocsp_stapling"] = wanted["disable_ocsp_stapling"]
 	tls["disable_storage_check"] = wanted["disable_storage_check"]
-	cache, err := child(tls, "cache")
+	cache, err := Child(tls, "cache")
 	if err != nil {
 		return err
 	}
 	if capacity, ok := cache["capacity"].(float64); !ok || capacity < certificates {
 		cache["capacity"] = float64(certificates)
 	}
-	automation, err := child(tls, "automation")
+	automation, err := Child(tls, "automation")
 	if err != nil {
 		return err
 	}
@@ -157,7 +153,7 @@ func mergePermission(automation, ours map[string]any, others []any) error {
 		policy, _ := p.(map[string]any)
 		return policy["on_demand"] == true || policy["get_certificate"] != nil
 	})
-	existing, err := child(automation, "on_demand")
+	existing, err := Child(automation, "on_demand")
 	if err != nil {
 		return err
 	}
@@ -207,25 +203,18 @@ func mergePolicies(policies []any, ours map[string]any, names []string) ([]any, 
 }
 
 // Child returns the JSON object at a path of parent, and creates it if it does not exist.
-func Child(parent map[string]any, path ...string) (_ map[string]any, err error) {
+func Child(parent map[string]any, path ...string) (map[string]any, error) {
 	for _, key := range path {
-		if parent, err = child(parent, key); err != nil {
-			return nil, err
+		if parent[key] == nil {
+			parent[key] = map[string]any{}
 		}
+		object, ok := parent[key].(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("%s is not an object", key)
+		}
+		parent = object
 	}
 	return parent, nil
-}
-
-// child returns the JSON object at a key of parent, and creates it if it does not exist.
-func child(parent map[string]any, key string) (map[string]any, error) {
-	if parent[key] == nil {
-		parent[key] = map[string]any{}
-	}
-	object, ok := parent[key].(map[string]any)
-	if !ok {
-		return nil, fmt.Errorf("%s is not an object", key)
-	}
-	return object, nil
 }
 
 // Branch returns the object at a path in a tree of JSON objects, or nil if it does not exist.
