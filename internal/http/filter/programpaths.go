@@ -73,22 +73,22 @@ func (g *pathGuard) check(x *exchange.Exchange) error {
 		return nil
 	}
 	budget := pattern.NewBudget()
-	if !g.decidesOnPath(x, &budget) || !g.decidesOnTarget(x, &budget) {
+	if !g.agreesOnPath(x, &budget) || !g.agreesOnTarget(x, &budget) {
 		return errAmbiguousForProgram
 	}
 	return nil
 }
 
-// decidesOnPath reports whether the program decides in the same way for all readings of the path.
-func (g *pathGuard) decidesOnPath(x *exchange.Exchange, budget *pattern.Budget) bool {
+// agreesOnPath reports whether the program decides in the same way for all readings of the path.
+func (g *pathGuard) agreesOnPath(x *exchange.Exchange, budget *pattern.Budget) bool {
 	if !g.always && g.ofPath == nil || !message.Ambiguous(x.EscapedPath) {
 		return true
 	}
 	return !g.always && agree(g.ofPath, x.EscapedPath, message.CleanPath(x.Path), "", budget)
 }
 
-// decidesOnTarget reports whether the program decides in the same way for all readings of the request target.
-func (g *pathGuard) decidesOnTarget(x *exchange.Exchange, budget *pattern.Budget) bool {
+// agreesOnTarget reports whether the program decides in the same way for all readings of the request target.
+func (g *pathGuard) agreesOnTarget(x *exchange.Exchange, budget *pattern.Budget) bool {
 	if g.ofTarget == nil {
 		return true
 	}
