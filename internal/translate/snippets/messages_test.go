@@ -67,3 +67,19 @@ func TestRedirectLoops(t *testing.T) {
 		}
 	}
 }
+
+// TestUnreadableText checks which line the error of a text that cannot be parsed names.
+func TestUnreadableText(t *testing.T) {
+	for text, want := range map[string]string{
+		"# a\n\nrewrite_by_lua_block { x }":       "line 3: the text contains Lua code",
+		"if ($host) {\n \"set_by_lua\" $a 'x'; }": "line 2: the text contains Lua code",
+		"Access_By_Lua_File x;":                   "line 1: the text contains Lua code",
+		"# a\n} deny all;":                        "line 2: the text is not valid nginx configuration: unexpected",
+		strings.Repeat("#", snippets.MaxBytes+1):  "the text is longer",
+	} {
+		f := snippets.Location(text, "").Closed(false)
+		if f == nil || !strings.HasPrefix(f.String(), want) {
+			t.Errorf("%.40q: the finding is %v, want %q", text, f, want)
+		}
+	}
+}
