@@ -117,7 +117,8 @@ func TestDirectives(t *testing.T) {
 				Rules: []ir.AccessRule{{Allow: true, Network: ir.AllClients}}},
 		}, "      deny all;\n      limit_except GET HEAD {\n        allow all;\n      }\n"},
 		"no rules for other methods": {"access_rules", ir.AccessRules{
-			Rules: []ir.AccessRule{{Network: ir.AllClients}}, LimitExcept: &ir.LimitExcept{Methods: []string{"GET"}, Rules: []ir.AccessRule{}},
+			Rules:       []ir.AccessRule{{Network: ir.AllClients}},
+			LimitExcept: &ir.LimitExcept{Methods: []string{"GET"}, Rules: []ir.AccessRule{}},
 		}, "      deny all;\n"},
 		"limited methods": {"program", ir.Program{
 			Steps: []ir.Step{{Break: true}}, LimitExcept: &ir.LimitExcept{Methods: []string{"POST"},

@@ -217,8 +217,9 @@ func fieldsOf(fields http.Header, names []string) string {
 		}
 		value := strings.Join(values, " | ")
 		if expires, err := http.ParseTime(value); name == "Expires" && err == nil {
-			if date, err := http.ParseTime(fields.Get("Date")); err == nil && expires.Sub(date).Abs() < 20_000*time.Hour {
-				value = "Date + " + expires.Sub(date).Round(time.Minute).String()
+			date, err := http.ParseTime(fields.Get("Date"))
+			if after := expires.Sub(date); err == nil && after.Abs() < 20_000*time.Hour {
+				value = "Date + " + after.Round(time.Minute).String()
 			}
 		}
 		fmt.Fprintf(&lines, "%s: %s\n", name, value)

@@ -37,7 +37,7 @@ var (
 // notByCaddy lists the tests of byEachVersion that cannot hold if Caddy's HTTP server handles the requests, with the
 // reasons. TestNotByCaddy checks the names.
 var notByCaddy = map[string]string{
-	"TestBodyTooLarge":               "Caddy's reader hides the size of the next chunk: 413 follows when its bytes come",
+	"TestBodyTooLarge":               "Caddy's reader hides the size of the next chunk, so 413 follows its bytes",
 	"TestHeaderNames":                "Caddy removes fields with underscores and dots in their names",
 	"TestHeaderNamesOfTheService":    "Caddy removes fields with underscores in their names",
 	"TestSnippetFiles/large-headers": "the limit of a server of the administrator stays",

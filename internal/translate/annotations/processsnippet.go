@@ -11,10 +11,8 @@ import (
 var (
 	streamSnippet = func() Annotation {
 		row := ignoredSnippetRow("stream-snippet", "nginx configuration for TCP and UDP ports. It is never "+
-			"applied: the "+
-			"Ingress is served without it, and the warning for each server contains the entries of [the "+
-			"ConfigMaps for "+
-			"ports](tcp-udp.md) that replace it."+gateDoc, streamText,
+			"applied: the Ingress is served without it, and the warning for each server contains the entries of [the "+
+			"ConfigMaps for ports](tcp-udp.md) that replace it."+gateDoc, streamText,
 			func(text string) []report.Problem { return problemsOf(snippets.Stream(text, false), false) })
 		row.Scope, row.Risk = ScopeIngress, RiskCritical
 		row.Example = "server { listen 6379; proxy_pass redis.shop.svc:6379; }"

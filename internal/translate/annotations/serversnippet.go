@@ -91,8 +91,8 @@ func (s *Settings) readServer() *snippets.ServerResult {
 	return s.HTTP.Server(texts.Own, texts.Shared)
 }
 
-// RealIP returns the directives that determine the addresses of clients, for the settings of the ConfigMap: the
-// directives in http-snippet and in server-snippet. They are never nil.
+// RealIP returns the directives in the ConfigMap's http-snippet and server-snippet that determine the addresses of
+// clients. Both results are never nil. s must be the settings of the ConfigMap.
 func (s *Settings) RealIP() (http, servers *snippets.RealIP) {
 	http, servers = &snippets.RealIP{}, &snippets.RealIP{}
 	if s.HTTP != nil && s.HTTP.RealIP != nil {
@@ -127,8 +127,8 @@ func (s *Settings) FindInServers() {
 	}
 	if limit := max(maxSnippetHead, s.Asked.Snippets.Server.MaxHead); read.Head.Bytes > int64(limit) {
 		findings = append(findings, snippets.Finding{Place: read.Head.Place, Class: snippets.LeftOut,
-			Text: fmt.Sprintf("%q allows headers of %dk in total, for all hosts. For larger ones, set the ConfigMap key "+
-				"large-client-header-buffers", read.Head.Directive, limit>>10)})
+			Text: fmt.Sprintf("%q allows headers of %dk in total, for all hosts. For larger ones, set the ConfigMap "+
+				"key large-client-header-buffers", read.Head.Directive, limit>>10)})
 	}
 	s.Asked.Snippets.Server.Findings = findings
 }
