@@ -153,8 +153,8 @@ func comparePrices(ctx context.Context, o options, folder string, out io.Writer)
 	return p.bars(), p.write(o, "What annotations and keys cost", out)
 }
 
-// inShortRounds returns options that take as long, with more and shorter rounds. Other work on the machine then affects
-// both sides of a round more evenly, and single rounds affect the median less.
+// inShortRounds returns options with more and shorter rounds, which take as long in total. Other work on the machine
+// then affects both sides of a round more evenly, and single rounds affect the median less.
 func (o options) inShortRounds() options {
 	const times = 5
 	o.rounds, o.duration = o.rounds*times, o.duration/times

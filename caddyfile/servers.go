@@ -167,7 +167,7 @@ func serverSettings(servers caddyfile.Segment) (jsonServer, error) {
 }
 
 // withoutTLS removes protocols that need TLS, because Caddy would log a warning for each of them. It keeps the list if
-// nothing else is in it.
+// it contains no other protocols.
 func (s jsonServer) withoutTLS() {
 	protocols, _ := s["protocols"].([]any)
 	plain := slices.DeleteFunc(slices.Clone(protocols), func(p any) bool { return p == "h2" || p == "h3" })

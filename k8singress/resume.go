@@ -9,9 +9,9 @@ import (
 	"github.com/k8singress/k8singress/internal/process/logs"
 )
 
-// warnOfResume logs a warning if the arguments of the command line ask Caddy to resume the configuration that it saved
-// last, in the file saved. A configuration with k8singress is never saved, because a saved one could be older than the
-// Caddyfile.
+// warnOfResume logs a warning if the arguments of the command line ask Caddy to resume a saved configuration. saved is
+// the path of the file in which Caddy saves configurations. A configuration with k8singress is never saved, because it
+// could be older than the Caddyfile.
 func warnOfResume(arguments []string, saved string) {
 	isResume := func(argument string) bool {
 		return slices.Contains([]string{"--resume", "--resume=true", "-r"}, argument)

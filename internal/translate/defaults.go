@@ -59,8 +59,7 @@ func readDefaults(s *snapshot.Snapshot, o Options) *defaults {
 }
 
 // configMap reads the settings for all Ingresses from the controller's ConfigMap. If the ConfigMap does not exist, all
-// settings have their default values.
-// reserved are the ports that http-snippet cannot open.
+// settings have their default values. reserved are the ports that http-snippet cannot open.
 func (d *defaults) configMap(s *snapshot.Snapshot, name ir.Name, reserved streams.ReservedPorts) {
 	object, ok := snapshot.Of[*corev1.ConfigMap](s).Get(name.Namespace, name.Name)
 	if !ok {

@@ -36,7 +36,8 @@ func portsOf(g *document.ListenerGroup) string {
 	return " on port " + strings.Join(ports, ", ")
 }
 
-// writeHosts writes the hosts of the Ingresses, or of a listener group. ports is the result of portsOf.
+// writeHosts writes the hosts of the Ingresses, or of a listener group. ports is the result of portsOf for a listener
+// group, and empty for the Ingresses.
 func writeHosts(b *strings.Builder, hosts map[string]*document.Host, ports string, d *document.Live) {
 	for _, name := range slices.Sorted(maps.Keys(hosts)) {
 		if b.Len() > 0 {

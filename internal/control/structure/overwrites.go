@@ -42,7 +42,7 @@ func Overwrites(config map[string]any, c settings.Config) (all []string) {
 }
 
 // overwrites returns a text for each setting of the server with the given name whose existing value is not the wanted
-// one, except those that the configuration may change.
+// one, except settings that the configuration may change.
 func overwrites(name string, existing, wanted map[string]any, c settings.Config) (all []string) {
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
 		if keeps(name, key, existing[key], c) || reflect.DeepEqual(existing[key], wanted[key]) {

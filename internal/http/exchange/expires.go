@@ -20,7 +20,7 @@ type expires struct {
 	value *nginx.Template
 }
 
-// newExpires returns nil if of is nil.
+// newExpires compiles the directive expires. It returns nil if of is nil.
 func (d *Directives) newExpires(of *ir.Expires) (e *expires, err error) {
 	if of == nil {
 		return nil, nil
@@ -107,7 +107,7 @@ func (e *expires) apply(fields *message.Fields, values *expansion) {
 
 const lastModified = "Last-Modified"
 
-// momentOf returns when a response expires that is sent now.
+// momentOf returns the time at which a response that is sent now expires.
 func momentOf(of *ir.Expires, now time.Time, fields *message.Fields) time.Time {
 	switch {
 	case of.Mode == ir.ExpiresDaily:
@@ -125,7 +125,7 @@ func momentOf(of *ir.Expires, now time.Time, fields *message.Fields) time.Time {
 	return now.Add(time.Duration(of.Seconds) * time.Second)
 }
 
-// timeOfDay returns the time so many seconds after midnight, on the day of now or on one of the next days.
+// timeOfDay returns the time at the given number of seconds after midnight, the given number of days after now.
 func timeOfDay(now time.Time, days int, seconds int64) time.Time {
 	return time.Date(now.Year(), now.Month(), now.Day()+days, 0, 0, int(seconds), 0, now.Location())
 }

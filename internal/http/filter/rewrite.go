@@ -117,8 +117,8 @@ func expand(template, path string, route *exchange.Route, groups []int, escape f
 	}
 }
 
-// cutGroup returns the name of a group at the start of text, and the text behind it. As in nginx, the name is a digit,
-// or as long as possible, or in braces.
+// cutGroup returns the name of a group at the start of text, and the text behind it. As in nginx, the name is one
+// digit, a text in braces, or all letters, digits and underscores at the start.
 func cutGroup(text string) (name, behind string) {
 	if inner, braced := strings.CutPrefix(text, "{"); braced {
 		name, behind, _ = strings.Cut(inner, "}")

@@ -69,8 +69,8 @@ type Binding struct {
 	SharePorts bool
 	// H2C allows HTTP/2 without TLS, like "h2c" in the protocols of the Caddy server.
 	H2C bool
-	// HeadFixed means that the maximum size of request headers in the Caddy server is a setting of the administrator, so
-	// snippets cannot raise it.
+	// HeadFixed means that the maximum size of request headers in the Caddy server is a setting of the administrator,
+	// so snippets cannot raise it.
 	HeadFixed bool
 
 	front *Front

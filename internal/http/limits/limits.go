@@ -20,8 +20,8 @@ type Limits struct {
 	Write, Send time.Duration
 	// Idle is the maximum time to wait for the next request.
 	Idle time.Duration
-	// HeadBytes is the maximum size of a request header, in bytes. 0 means the server's default. If HeadFixed is true, it
-	// is a setting of the administrator, and no snippet raises the limit above it.
+	// HeadBytes is the maximum size of a request header, in bytes. 0 means the server's default. If HeadFixed is true,
+	// it is a setting of the administrator, and no snippet raises the limit above it.
 	HeadBytes int
 	HeadFixed bool
 	// Requests is the maximum number of requests on a connection; 0 means no limit. Streams is the maximum number of

@@ -19,7 +19,7 @@ const (
 	maxServerName = 255
 )
 
-// errServerName means that the variables in the name of the endpoints have a value that TLS does not allow.
+// errServerName means that the server name is too long after its variables have been expanded.
 var errServerName = errors.New("the server name for the endpoint, which contains variables, is longer than 255 bytes")
 
 // serverNames holds the clients of a Secured whose server name contains variables. Each name has its own client, so

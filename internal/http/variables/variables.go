@@ -123,8 +123,8 @@ var (
 type Values struct {
 	kept []kept
 	// depth is the number of values that are being computed, each because the value before depends on it. use counts
-	// the uses by others than variables of the set. During one use, volatile variables are computed once, too:
-	// otherwise, each variable in a chain of them could double the work.
+	// the calls of Value, without the calls for variables on which a value depends. During one use, volatile variables
+	// are computed once, too: otherwise, each variable in a chain of them could double the work.
 	depth, use int
 	// budget limits the searches with regular expressions. left is the number of bytes that values may still have.
 	budget pattern.Budget

@@ -203,8 +203,8 @@ type AccessRules struct {
 	LimitExcept *LimitExcept `json:"limit_except,omitempty"`
 }
 
-// LimitExcept has rules for requests with other methods than Methods, as nginx's limit_except does. Methods are compared
-// with regard to case.
+// LimitExcept has rules for requests with other methods than Methods, as nginx's limit_except does. Methods are case
+// sensitive.
 type LimitExcept struct {
 	Methods []string     `json:"methods"`
 	Rules   []AccessRule `json:"rules"`

@@ -198,8 +198,8 @@ type Expires struct {
 	// time from now or from Last-Modified may be negative.
 	Seconds  int64 `json:"seconds,omitempty"`
 	Modified bool  `json:"modified,omitempty"`
-	// Template is a template. For each response, its value is the argument of the directive, and replaces Mode and
-	// Seconds. If the value is not valid, the fields are not changed.
+	// Template is a template for the argument of the directive, in place of Mode and Seconds. It is expanded for each
+	// response. If its value is not valid, the fields are not changed.
 	Template string `json:"template,omitempty"`
 }
 
@@ -208,6 +208,7 @@ type ExpiresMode string
 
 // The modes of Expires.
 const (
+	// ExpiresIn counts from now or from Last-Modified, and ExpiresDaily counts from midnight.
 	ExpiresIn    ExpiresMode = ""
 	ExpiresDaily ExpiresMode = "daily"
 	// ExpiresEpoch is the beginning of 1970, and ExpiresMax is the end of 2037. ExpiresOff changes no fields.

@@ -51,7 +51,8 @@ var HTTPSnippet = Annotation{
 	},
 }
 
-// setHTTPValues sets the annotations of all Ingresses whose effect directives of http-snippet have.
+// setHTTPValues sets the values of annotations that http-snippet contains for all Ingresses. It returns an error for an
+// invalid value that closes Ingresses.
 func (s *Settings) setHTTPValues() error {
 	invalid := s.setValues(s.HTTP.Values)
 	if i := slices.IndexFunc(invalid, closes); i >= 0 {

@@ -83,8 +83,8 @@ func (s *Settings) setFile(v *snippets.Value) *snippets.Finding {
 	return f
 }
 
-// secretOfFile returns the Secret from which ingress-nginx would have written a file. It returns no name if the file is
-// not from a Secret of the namespace.
+// secretOfFile returns the name of the Secret from which ingress-nginx would have written a file. It returns the zero
+// Name if the file is not from a Secret of the namespace.
 func secretOfFile(path, namespace string) ir.Name {
 	if namespace == "" {
 		return ir.Name{}

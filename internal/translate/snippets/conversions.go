@@ -131,8 +131,8 @@ func (r *reader) checkValue(text *string) error {
 	return nil
 }
 
-// inheritedByPaths reports whether the paths of Ingresses inherit a directive from a text for all hosts if it has the
-// effect of an annotation. ingress-nginx's configuration contains the other directives for each path.
+// inheritedByPaths reports whether the paths of Ingresses inherit directives with the effect of an annotation from a
+// text for all hosts. ingress-nginx's configuration contains the directives for other annotations for each path.
 func inheritedByPaths(annotation string) bool {
 	switch annotation {
 	case "satisfy", "limit-rate", "limit-rate-after", "relative-redirects":

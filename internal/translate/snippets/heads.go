@@ -7,8 +7,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// Head is the size of request headers for which a text has a directive, in bytes. Without a
-// directive, it is zero.
+// Head is the size of request headers for which a text has a directive. Bytes is 0 if there is no directive.
 type Head struct {
 	Place
 	Directive string

@@ -17,8 +17,7 @@ type interpreter struct {
 }
 
 // interpreters maps directives of class Works to their interpreters, except if, location and limit_except, whose blocks
-// contain other directives.
-// The table of conversions has the directives that have the effect of an annotation.
+// contain other directives. The table of conversions has the directives that have the effect of an annotation.
 var interpreters = map[string]interpreter{
 	"set":     {read: (*reader).set},
 	"return":  {read: (*reader).returnResponse},

@@ -125,8 +125,8 @@ func (r *reader) level(directives []Directive, of *scope) {
 	r.scope = outer
 }
 
-// notInherited are the guards that do not apply to locations in the location that contains them, or not always: a
-// location may cancel the auth_basic that it inherits. Locations also inherit nothing of a block of limit_except.
+// notInherited are the guards of a location that the locations in it do not inherit. They inherit auth_basic, but may
+// cancel it. Locations also inherit nothing of a block of limit_except.
 var notInherited = []string{"auth_basic", "limit_except", "location", "proxy_pass"}
 
 // findSwallowed adds a finding for each argument that looks like the next directive, because a semicolon is missing in

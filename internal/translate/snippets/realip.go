@@ -12,7 +12,7 @@ type RealIP struct {
 	// Trusted are the networks of the proxies in set_real_ip_from that can be used. It may be empty.
 	Trusted []string
 	// Header is the name of the header field in real_ip_header, or "proxy_protocol". It is empty if the text does not
-	// contain the directive. The same applies to Recursive, which is nil then.
+	// contain the directive. Recursive is the value of real_ip_recursive, or nil if there is no such directive.
 	Header    string
 	Recursive *bool
 	// Lines maps the names of the directives in the text to the line of the first one.
@@ -39,8 +39,8 @@ func (p *RealIP) Networks() []string {
 }
 
 // readRealIP interprets the directives of the module realip. Only texts of the ConfigMap for all hosts may contain
-// them: guards of all namespaces, limits and logs use the address of a client. Without the directive, an address list
-// compares the address of the proxy, which may let clients in as well as keep them out.
+// them: guards of all namespaces, limits and logs use the address of a client. If they were ignored, an address list
+// would compare the address of the proxy, which may let clients in as well as keep them out.
 func (r *reader) readRealIP(d *Directive) error {
 	ofServers := r.shared && r.server != nil && r.server.listens == nil && r.scope.context == inServer
 	if !ofServers && r.scope.context != inHTTP {

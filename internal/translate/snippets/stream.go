@@ -54,12 +54,13 @@ type streamReader struct {
 	upstreams map[string]string
 }
 
-// finding returns a finding of class LeftOut, and add adds it.
+// finding returns a finding of class LeftOut for a directive.
 func (r *streamReader) finding(d *Directive, reason string) Finding {
 	return Finding{Place: Place{Shared: r.shared, Line: d.Line}, Directive: d.Name,
 		Class: LeftOut, Text: sentence(quote(d.Name), LeftOut, reason)}
 }
 
+// add adds a finding of class LeftOut for a directive.
 func (r *streamReader) add(d *Directive, reason string) {
 	r.findings = append(r.findings, r.finding(d, reason))
 }
