@@ -51,7 +51,8 @@ type AccessRules struct {
 // CaddyModule returns the Caddy module information.
 func (*AccessRules) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
-		ID: "http.handlers.k8singress_access_rules", New: func() caddy.Module { return new(AccessRules) },
+		ID:  "http.handlers.k8singress_access_rules",
+		New: func() caddy.Module { return new(AccessRules) },
 	}
 }
 
@@ -72,7 +73,8 @@ type AnyOf struct {
 // CaddyModule returns the Caddy module information.
 func (*AnyOf) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
-		ID: "http.handlers.k8singress_any_of", New: func() caddy.Module { return new(AnyOf) },
+		ID:  "http.handlers.k8singress_any_of",
+		New: func() caddy.Module { return new(AnyOf) },
 	}
 }
 
@@ -91,7 +93,8 @@ type AppRoot struct {
 // CaddyModule returns the Caddy module information.
 func (*AppRoot) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
-		ID: "http.handlers.k8singress_app_root", New: func() caddy.Module { return new(AppRoot) },
+		ID:  "http.handlers.k8singress_app_root",
+		New: func() caddy.Module { return new(AppRoot) },
 	}
 }
 
@@ -110,7 +113,8 @@ type Bandwidth struct {
 // CaddyModule returns the Caddy module information.
 func (*Bandwidth) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
-		ID: "http.handlers.k8singress_bandwidth", New: func() caddy.Module { return new(Bandwidth) },
+		ID:  "http.handlers.k8singress_bandwidth",
+		New: func() caddy.Module { return new(Bandwidth) },
 	}
 }
 
@@ -129,7 +133,8 @@ type BasicAuth struct {
 // CaddyModule returns the Caddy module information.
 func (*BasicAuth) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
-		ID: "http.handlers.k8singress_basic_auth", New: func() caddy.Module { return new(BasicAuth) },
+		ID:  "http.handlers.k8singress_basic_auth",
+		New: func() caddy.Module { return new(BasicAuth) },
 	}
 }
 
@@ -150,7 +155,8 @@ type CORS struct {
 // CaddyModule returns the Caddy module information.
 func (*CORS) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
-		ID: "http.handlers.k8singress_cors", New: func() caddy.Module { return new(CORS) },
+		ID:  "http.handlers.k8singress_cors",
+		New: func() caddy.Module { return new(CORS) },
 	}
 }
 
@@ -169,7 +175,8 @@ type DirectResponse struct {
 // CaddyModule returns the Caddy module information.
 func (*DirectResponse) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
-		ID: "http.handlers.k8singress_direct_response", New: func() caddy.Module { return new(DirectResponse) },
+		ID:  "http.handlers.k8singress_direct_response",
+		New: func() caddy.Module { return new(DirectResponse) },
 	}
 }
 
@@ -191,7 +198,8 @@ type ExternalAuth struct {
 // CaddyModule returns the Caddy module information.
 func (*ExternalAuth) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
-		ID: "http.handlers.k8singress_external_auth", New: func() caddy.Module { return new(ExternalAuth) },
+		ID:  "http.handlers.k8singress_external_auth",
+		New: func() caddy.Module { return new(ExternalAuth) },
 	}
 }
 
@@ -211,7 +219,8 @@ type HostRedirect struct {
 // CaddyModule returns the Caddy module information.
 func (*HostRedirect) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
-		ID: "http.handlers.k8singress_host_redirect", New: func() caddy.Module { return new(HostRedirect) },
+		ID:  "http.handlers.k8singress_host_redirect",
+		New: func() caddy.Module { return new(HostRedirect) },
 	}
 }
 
@@ -231,7 +240,8 @@ type Internal struct {
 // CaddyModule returns the Caddy module information.
 func (*Internal) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
-		ID: "http.handlers.k8singress_internal", New: func() caddy.Module { return new(Internal) },
+		ID:  "http.handlers.k8singress_internal",
+		New: func() caddy.Module { return new(Internal) },
 	}
 }
 
@@ -250,7 +260,8 @@ type Maintenance struct {
 // CaddyModule returns the Caddy module information.
 func (*Maintenance) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
-		ID: "http.handlers.k8singress_maintenance", New: func() caddy.Module { return new(Maintenance) },
+		ID:  "http.handlers.k8singress_maintenance",
+		New: func() caddy.Module { return new(Maintenance) },
 	}
 }
 
@@ -269,7 +280,8 @@ type Mirror struct {
 // CaddyModule returns the Caddy module information.
 func (*Mirror) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
-		ID: "http.handlers.k8singress_mirror", New: func() caddy.Module { return new(Mirror) },
+		ID:  "http.handlers.k8singress_mirror",
+		New: func() caddy.Module { return new(Mirror) },
 	}
 }
 
@@ -288,7 +300,8 @@ type PathGroups struct {
 // CaddyModule returns the Caddy module information.
 func (*PathGroups) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
-		ID: "http.handlers.k8singress_path_groups", New: func() caddy.Module { return new(PathGroups) },
+		ID:  "http.handlers.k8singress_path_groups",
+		New: func() caddy.Module { return new(PathGroups) },
 	}
 }
 
@@ -310,7 +323,8 @@ type Program struct {
 // CaddyModule returns the Caddy module information.
 func (*Program) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
-		ID: "http.handlers.k8singress_program", New: func() caddy.Module { return new(Program) },
+		ID:  "http.handlers.k8singress_program",
+		New: func() caddy.Module { return new(Program) },
 	}
 }
 
@@ -329,7 +343,8 @@ type RateLimit struct {
 // CaddyModule returns the Caddy module information.
 func (*RateLimit) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
-		ID: "http.handlers.k8singress_rate_limit", New: func() caddy.Module { return new(RateLimit) },
+		ID:  "http.handlers.k8singress_rate_limit",
+		New: func() caddy.Module { return new(RateLimit) },
 	}
 }
 
@@ -348,7 +363,8 @@ type Redirect struct {
 // CaddyModule returns the Caddy module information.
 func (*Redirect) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
-		ID: "http.handlers.k8singress_redirect", New: func() caddy.Module { return new(Redirect) },
+		ID:  "http.handlers.k8singress_redirect",
+		New: func() caddy.Module { return new(Redirect) },
 	}
 }
 
@@ -367,7 +383,8 @@ type ResponseHeaders struct {
 // CaddyModule returns the Caddy module information.
 func (*ResponseHeaders) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
-		ID: "http.handlers.k8singress_response_headers", New: func() caddy.Module { return new(ResponseHeaders) },
+		ID:  "http.handlers.k8singress_response_headers",
+		New: func() caddy.Module { return new(ResponseHeaders) },
 	}
 }
 
@@ -388,7 +405,8 @@ type RewriteRedirect struct {
 // CaddyModule returns the Caddy module information.
 func (*RewriteRedirect) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
-		ID: "http.handlers.k8singress_rewrite_redirect", New: func() caddy.Module { return new(RewriteRedirect) },
+		ID:  "http.handlers.k8singress_rewrite_redirect",
+		New: func() caddy.Module { return new(RewriteRedirect) },
 	}
 }
 
@@ -410,7 +428,8 @@ type SourceRanges struct {
 // CaddyModule returns the Caddy module information.
 func (*SourceRanges) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
-		ID: "http.handlers.k8singress_source_ranges", New: func() caddy.Module { return new(SourceRanges) },
+		ID:  "http.handlers.k8singress_source_ranges",
+		New: func() caddy.Module { return new(SourceRanges) },
 	}
 }
 
@@ -429,7 +448,8 @@ type Substitution struct {
 // CaddyModule returns the Caddy module information.
 func (*Substitution) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
-		ID: "http.handlers.k8singress_substitution", New: func() caddy.Module { return new(Substitution) },
+		ID:  "http.handlers.k8singress_substitution",
+		New: func() caddy.Module { return new(Substitution) },
 	}
 }
 
@@ -449,7 +469,8 @@ type TryFiles struct {
 // CaddyModule returns the Caddy module information.
 func (*TryFiles) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
-		ID: "http.handlers.k8singress_try_files", New: func() caddy.Module { return new(TryFiles) },
+		ID:  "http.handlers.k8singress_try_files",
+		New: func() caddy.Module { return new(TryFiles) },
 	}
 }
 
@@ -469,7 +490,8 @@ type URLRewrite struct {
 // CaddyModule returns the Caddy module information.
 func (*URLRewrite) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
-		ID: "http.handlers.k8singress_rewrite", New: func() caddy.Module { return new(URLRewrite) },
+		ID:  "http.handlers.k8singress_rewrite",
+		New: func() caddy.Module { return new(URLRewrite) },
 	}
 }
 
@@ -489,7 +511,8 @@ type WithoutAuthorization struct {
 // CaddyModule returns the Caddy module information.
 func (*WithoutAuthorization) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
-		ID: "http.handlers.k8singress_without_authorization", New: func() caddy.Module { return new(WithoutAuthorization) },
+		ID:  "http.handlers.k8singress_without_authorization",
+		New: func() caddy.Module { return new(WithoutAuthorization) },
 	}
 }
 
@@ -512,7 +535,8 @@ type ZoneLimits struct {
 // CaddyModule returns the Caddy module information.
 func (*ZoneLimits) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
-		ID: "http.handlers.k8singress_zone_limits", New: func() caddy.Module { return new(ZoneLimits) },
+		ID:  "http.handlers.k8singress_zone_limits",
+		New: func() caddy.Module { return new(ZoneLimits) },
 	}
 }
 

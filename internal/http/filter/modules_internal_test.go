@@ -44,7 +44,8 @@ type %[2]s struct {
 // CaddyModule returns the Caddy module information.
 func (*%[2]s) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
-		ID: "http.handlers.%[4]s", New: func() caddy.Module { return new(%[2]s) },
+		ID:  "http.handlers.%[4]s",
+		New: func() caddy.Module { return new(%[2]s) },
 	}
 }
 

@@ -90,13 +90,14 @@ func TestHTTPFindings(t *testing.T) {
 		"server { listen 81 proxy_protocol; return 200; }":  "left out: ",
 		"server { listen 81; server_name ~a; return 200; }": "left out: ",
 		"server { listen 81; location / { proxy_pass http://127.0.0.1:82; } }": "left out: line 1: \"server\" is " +
-			"left out: no port is opened for it, because of \"proxy_pass\" in line 1: serve its content with an Ingress",
+			"left out: no port is opened for it, because of \"proxy_pass\" in line 1: serve its content with an " +
+			"Ingress",
 		"server { listen 81; location / { auth_request /a; return 200; } }": "left out: line 1: \"server\" is left " +
 			"out: no port is opened for it, because of \"auth_request\" in line 1",
 		"server { listen 81; auth_request /a; return 200; }": "left out: ",
 		"server { listen 8080 proxy_protocol; return 301 https://$host$request_uri; }": "guard: line 1: \"server\" " +
-			"is not supported, and could respond in place of Ingresses, because it listens on port 8080, which is for " +
-			"Ingresses: write listen with another port, such as 2443, or write an Ingress for its hosts",
+			"is not supported, and could respond in place of Ingresses, because it listens on port 8080, which is " +
+			"for Ingresses: write listen with another port, such as 2443, or write an Ingress for its hosts",
 		"server { listen 443; listen 2443; deny all; }": "guard: ",
 		"server { listen 192.0.2.1; }":                  "guard: ",
 		"server { listen [::]:80; }":                    "guard: ",
