@@ -57,6 +57,7 @@ func TestServersLimits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			defer response.Body.Close()
 			if response.StatusCode != test.want {
 				t.Errorf("got %s, want %d", response.Status, test.want)
 			}
@@ -88,6 +89,7 @@ func TestServersProtocols(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK || response.Header.Get("Alt-Svc") != "" {
 		t.Errorf("got %s, Alt-Svc %q", response.Status, response.Header.Get("Alt-Svc"))
 	}
