@@ -92,7 +92,7 @@ func (s *Settings) readServer() *snippets.ServerResult {
 }
 
 // RealIP returns the directives in the ConfigMap's http-snippet and server-snippet that determine the addresses of
-// clients. Both results are never nil. s must be the settings of the ConfigMap.
+// clients. Neither result is nil. s must be the settings of the ConfigMap.
 func (s *Settings) RealIP() (http, servers *snippets.RealIP) {
 	http, servers = &snippets.RealIP{}, &snippets.RealIP{}
 	if s.HTTP != nil && s.HTTP.RealIP != nil {
