@@ -136,3 +136,15 @@ func TestIn(t *testing.T) {
 		t.Errorf("%v, and (-want +got):\n%s", r.Problems, diff)
 	}
 }
+
+// TestNames checks that values which others need are read before them.
+func TestNames(t *testing.T) {
+	values := map[string]string{"a": "", "b": "", "c": "", "d": ""}
+	for _, c := range []struct{ first, want string }{
+		{"", "a b c d"}, {"c", "c a b d"}, {"d b", "d b a c"}, {"e a", "a b c d"},
+	} {
+		if got := strings.Join(option.Names(values, strings.Fields(c.first)...), " "); got != c.want {
+			t.Errorf("with %q first: %s, want %s", c.first, got, c.want)
+		}
+	}
+}

@@ -91,3 +91,38 @@ func TestSnippetRequestsOfTenants(t *testing.T) {
 		}
 	})
 }
+
+// TestServerVariablesOfTenants checks that a path gets 503 if its snippet reads a variable that its server-snippet
+// sets, on a host to which another server-snippet applies: the snippet may decide about access by the variable.
+// Variables of the ConfigMap's server-snippet are set on all hosts.
+func TestServerVariablesOfTenants(t *testing.T) {
+	location := func(name, server string) string {
+		return annotate(rule(name, "h.example", "Prefix", "/"+name, "one"), "server-snippet", server,
+			"configuration-snippet", "if ($denied) { return 403; }")
+	}
+	const denies = "set $denied 0; if ($http_x_key != secret) { set $denied 1; }"
+	in := start(t, rivals(t)+
+		allowingSnippets(`server-snippet: "set $all yes;"`, `location-snippet: "add_header X-All $all;"`)+
+		tenant("a", 1, location("first", denies))+
+		tenant("a", 2, location("same", denies), location("more", denies+" set $more 1;"))+
+		tenant("a", 3, annotate(rule("other", "h.example", "Prefix", "/other", "one"),
+			"server-snippet", "set $other 1;", "configuration-snippet", "if ($other) { return 403; }"))+
+		tenant("b", 4, location("foreign", denies), rule("plain", "h.example", "Prefix", "/plain", "one")),
+		"configmap default/global")
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		for path, want := range map[string][2]int{
+			"/first": {403, 200}, "/same": {403, 200}, "/more": {403, 200}, "/other": {503, 503},
+			"/foreign": {503, 503}, "/plain": {200, 200},
+		} {
+			for i, key := range []string{"X-Key: none", "X-Key: secret"} {
+				got := in.fetch(in.client, in.origin("h.example")+path, key)
+				if got.status != want[i] || got.status == 200 && got.header.Get("X-All") != "yes" {
+					t.Errorf("%s with %s is %d with X-All %q, want %d", path, key, got.status,
+						got.header.Get("X-All"), want[i])
+				}
+			}
+		}
+	})
+	in.expectConflict("Ingress/a/other", "the server-snippet that sets $other does not apply to the host h.example")
+	in.expectConflict("Ingress/b/foreign", "the server-snippet that sets $denied does not apply to the host h.example")
+}

@@ -104,9 +104,14 @@ func locationSnippet(name, doc string, row snippetRow, shared bool) Annotation {
 // interpretAlone interprets one of the two snippets for locations.
 func (s *Settings) interpretAlone(text string, shared bool) *snippets.Result {
 	if shared {
-		return s.HTTP.Location("", text, s.PathGroups...)
+		return s.HTTP.Location("", text, s.variablesOutside()...)
 	}
-	return s.HTTP.Location(text, "", s.PathGroups...)
+	return s.HTTP.Location(text, "", s.variablesOutside()...)
+}
+
+// variablesOutside returns the names of the variables that may have values before the snippets for locations run.
+func (s *Settings) variablesOutside() []string {
+	return slices.Concat(s.PathGroups, s.serverVariables())
 }
 
 // finishLocation interprets the snippets for locations, and sets the values of annotations that they contain.
@@ -115,7 +120,7 @@ func (s *Settings) finishLocation() {
 	if l.Read, l.Invalid = nil, nil; l.Own == "" && l.Shared == "" {
 		return
 	}
-	l.Read = s.HTTP.Location(l.Own, l.Shared, s.PathGroups...)
+	l.Read = s.HTTP.Location(l.Own, l.Shared, s.variablesOutside()...)
 	l.Invalid = s.setValues(slices.DeleteFunc(slices.Clone(l.Read.Values), func(v snippets.Value) bool {
 		return !l.applies(v)
 	}))

@@ -91,6 +91,30 @@ func (s *Settings) readServer() *snippets.ServerResult {
 	return s.HTTP.Server(texts.Own, texts.Shared)
 }
 
+// serverVariables returns the names of the variables that the snippets for servers set for the paths of their hosts. It
+// may contain duplicates.
+func (s *Settings) serverVariables() []string {
+	texts := &s.Asked.Snippets.Server
+	if texts.Own == "" && texts.Shared == "" {
+		return nil
+	}
+	program := s.HTTP.Server(texts.Own, texts.Shared).Program
+	if program == nil {
+		return nil
+	}
+	return program.OwnVariables()
+}
+
+// serverVariablesInUse returns the names of the variables of serverVariables that the snippets for locations read.
+func (s *Settings) serverVariablesInUse() []string {
+	read := s.Asked.Snippets.Location.Read
+	if read == nil || read.Outside == nil {
+		return nil
+	}
+	set := s.serverVariables()
+	return slices.DeleteFunc(slices.Clone(read.Outside), func(name string) bool { return !slices.Contains(set, name) })
+}
+
 // RealIP returns the directives in the ConfigMap's http-snippet and server-snippet that determine the addresses of
 // clients. Neither result is nil. s must be the settings of the ConfigMap.
 func (s *Settings) RealIP() (http, servers *snippets.RealIP) {
@@ -143,6 +167,8 @@ type Server struct {
 	Reason string
 	// Filters process the requests for all paths of a host. Shared are the filters of the ConfigMap alone.
 	Filters, Shared []ir.Filter
+	// Reads are the names of the variables that the paths of the Ingress read, and that the snippets for servers set.
+	Reads []string
 	// Limits are the limits that the paths inherit. SharedLimits are the limits of the ConfigMap alone. Nil means none.
 	Limits, SharedLimits *ir.ZoneLimits
 	// MaxHead is the size of request headers that the hosts need, in bytes, up to maxSnippetHead. It is 0 if the
@@ -178,7 +204,7 @@ func (s *Settings) Server() *Server {
 	}
 	shared := s.HTTP.Server("", texts.Shared)
 	server := &Server{Text: texts.Own, Closed: texts.Refused, Reason: texts.Reason, Shared: serverFilters(shared),
-		SharedLimits: s.withDefaults(shared.Limits)}
+		SharedLimits: s.withDefaults(shared.Limits), Reads: s.serverVariablesInUse()}
 	if read != nil && !server.Closed {
 		if f := cmp.Or(read.Closed(false), read.Closed(true)); f != nil {
 			server.Closed, server.Reason = true, f.String()

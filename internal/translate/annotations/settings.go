@@ -1,7 +1,6 @@
 package annotations
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -127,7 +126,8 @@ func (s *Settings) ForwardingFor(path string) ir.Forwarding {
 func Parse(defaults Settings, all map[string]string) (*Settings, []report.Problem) {
 	r := option.Reading[Settings]{Settings: &defaults, Invalid: report.InvalidAnnotation}
 	var refusals []*Annotation
-	for _, key := range slices.Sorted(maps.Keys(all)) {
+	// Other snippets may contain the variables that the server-snippet sets.
+	for _, key := range option.Names(all, Key(serverSnippetName)) {
 		name, ours := nameOf(key)
 		if !ours {
 			continue

@@ -6,7 +6,6 @@ package configmap
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -80,11 +79,8 @@ func read(base annotations.Settings, data map[string]string, class bool) (config
 // The method all parses all keys of the ConfigMap.
 func (r *reading) all(data map[string]string) {
 	config := r.Settings
-	// Other values may contain the variables that this key defines.
-	names := slices.Sorted(maps.Keys(data))
-	if i, found := slices.BinarySearch(names, httpSnippet.Name); found {
-		names = slices.Insert(slices.Delete(names, i, i+1), 0, httpSnippet.Name)
-	}
+	// Other values may contain the variables that these keys define.
+	names := option.Names(data, httpSnippet.Name, annotations.ServersSnippet.Name)
 	for _, name := range names {
 		was := config.Defaults.Closed
 		if r.one(name, strings.TrimSpace(data[name])); config.Defaults.Closed && !was {

@@ -22,6 +22,9 @@ type Server struct {
 	// Filters process the requests for all paths of a host in the namespace of the object, if it owns the host. Shared
 	// are the filters of the ConfigMap alone, for paths in other namespaces.
 	Filters, Shared []ir.Filter
+	// Reads are the names of the variables that the paths of the object read, and that the snippets for servers set. If
+	// other snippets apply to a host, which do not set them all, the paths return 503 there.
+	Reads []string
 	// Limits are the limits that the paths inherit, unless they have limits of their own. SharedLimits are the limits
 	// of the ConfigMap alone, for paths in other namespaces. Nil means that there are none.
 	Limits, SharedLimits *ir.ZoneLimits
@@ -73,6 +76,7 @@ func (m *mergeState) findServer() {
 		}
 	}
 	m.reportOtherServers()
+	m.reportUnset()
 	if m.server != nil && m.server.Server.Closed {
 		m.reportClosed()
 	}
@@ -126,9 +130,9 @@ func (m *mergeState) otherServer(r *Contribution, message string) {
 // withServer returns a path of an object with the filters that snippets add for the whole host. It returns p if there
 // are no such filters.
 func (m *mergeState) withServer(r *Contribution, p *Path) *Path {
-	owner := m.server != nil && m.Owner.Is(r.namespace())
+	owner := m.inherits(r)
 	switch {
-	case owner && m.server.Server.Closed, !owner && r.Server.own() && r.Server.guards():
+	case owner && m.server.Server.Closed, !owner && r.Server.own() && r.Server.guards(), m.unsetVariable(r) != "":
 		return p.Closed()
 	case owner:
 		return p.withLimits(m.server.Server.Limits).With(m.server.Server.Filters)
@@ -136,6 +140,51 @@ func (m *mergeState) withServer(r *Contribution, p *Path) *Path {
 		return p.withLimits(r.Server.SharedLimits).With(r.Server.Shared)
 	}
 	return p.withLimits(nil)
+}
+
+// inherits reports whether the snippet of the host applies to the paths of an object.
+func (m *mergeState) inherits(r *Contribution) bool {
+	return m.server != nil && m.Owner.Is(r.namespace())
+}
+
+// unsetVariable returns the name of a variable that the paths of an object read because its server-snippet sets it, but
+// that the snippets for the host do not set. A snippet may decide about access by the variable. unsetVariable returns
+// an empty string if there is no such variable.
+func (m *mergeState) unsetVariable(r *Contribution) string {
+	if r.Server == nil || r.Server.Reads == nil {
+		return ""
+	}
+	filters := r.Server.Shared
+	if m.inherits(r) {
+		filters = m.server.Server.Filters
+	}
+	var set []string
+	for _, f := range filters {
+		if program, ok := f.(ir.Program); ok {
+			set = append(set, program.OwnVariables()...)
+		}
+	}
+	for _, name := range r.Server.Reads {
+		if !slices.Contains(set, name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// reportUnset adds an error to each object whose paths get 503 because of a variable that is not set.
+func (m *mergeState) reportUnset() {
+	for _, r := range m.results {
+		if name := m.unsetVariable(r); name != "" && m.serves(r) {
+			m.problem(r, report.Problem{
+				Severity: report.Error, Reason: report.HostConflict,
+				Field: report.AnnotationField(report.ConfigurationSnippet), Message: fmt.Sprintf(
+					"the server-snippet that sets $%s does not apply to %s, so all requests for the paths of this "+
+						"Ingress on the host get 503: set the variable here, or define it with map in http-snippet",
+					name, OrEvery(m.Host.Host)),
+			})
+		}
+	}
 }
 
 // With returns a copy of the path with the filters of the host.

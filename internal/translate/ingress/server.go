@@ -21,6 +21,7 @@ func (r *reading) server() {
 	r.Server = &hosts.Server{
 		Text: of.Text, Closed: of.Closed, Reason: of.Reason, Filters: of.Filters, Shared: of.Shared,
 		Limits: of.Limits, SharedLimits: of.SharedLimits, MaxHead: of.MaxHead,
+		Reads: of.Reads,
 	}
 	r.Server.Guard.Step, r.Server.Guard.Rejects = of.PassthroughGuard()
 	for i := range of.Locations {

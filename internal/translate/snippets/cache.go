@@ -3,11 +3,11 @@ package snippets
 import "sync"
 
 // texts are the two texts that are interpreted together: the text of an Ingress, and the text of the ConfigMap. http
-// defines variables that they may contain. groups are the names of more variables, separated by spaces.
+// defines variables that they may contain. outside are the names of more variables, separated by spaces.
 type texts struct {
 	own, shared string
 	http        *HTTP
-	groups      string
+	outside     string
 }
 
 // maxCached is the maximum total length in bytes of the texts in one generation of a cache.

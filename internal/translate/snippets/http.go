@@ -100,10 +100,11 @@ func (h *HTTP) Unknown(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return h.knows(strings.ToLower(name)) })
 }
 
-// Location is like the function Location, for texts that may contain the variables of h. groups are the names of the
-// groups in the regular expressions of the paths, which are variables, too.
-func (h *HTTP) Location(own, shared string, groups ...string) *Result {
-	return locationResults.of(texts{own, shared, h, strings.Join(groups, " ")}, interpretLocation)
+// Location is like the function Location, for texts that may contain the variables of h. outside are the names of more
+// variables that have values before the texts run: the groups in the regular expressions of the paths, and the
+// variables of servers.
+func (h *HTTP) Location(own, shared string, outside ...string) *Result {
+	return locationResults.of(texts{own, shared, h, strings.Join(outside, " ")}, interpretLocation)
 }
 
 // Server is like the function Server, for texts that may contain the variables of h.

@@ -53,6 +53,9 @@ type common struct {
 	// defined contains the names of the variables that the texts define. http has the variables for all hosts.
 	defined map[string]bool
 	http    *HTTP
+	// outside contains the names of the variables that have values before the texts run, except defined ones. The value
+	// is true if the texts read the variable.
+	outside map[string]bool
 	// definitions are the variables that a text for all hosts defines, zones its zones, and listening its servers. keys
 	// are the keys of the zones.
 	definitions []*definition
@@ -75,7 +78,9 @@ type condition struct {
 // newReader returns a reader for texts in a context.
 func newReader(context string) *reader {
 	top := &scope{context: context}
-	return &reader{out: &Result{}, common: &common{defined: map[string]bool{}}, top: top, scope: top}
+	return &reader{
+		out: &Result{}, common: &common{defined: map[string]bool{}, outside: map[string]bool{}}, top: top, scope: top,
+	}
 }
 
 // problem is the error of an interpreter for a directive that is not applied, although the text is readable.

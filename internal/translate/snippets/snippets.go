@@ -6,6 +6,7 @@ package snippets
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -27,6 +28,9 @@ type Result struct {
 	TryFiles *ir.TryFiles
 	// WithoutPassword is the place of "auth_basic off", or nil.
 	WithoutPassword *Place
+	// Outside are the names of the variables that the text reads, and that have values before it runs. See
+	// HTTP.Location.
+	Outside []string
 	// Values are the directives that have the effect of an annotation. No annotation, and no part of an annotation,
 	// occurs twice.
 	Values []Value
@@ -128,8 +132,10 @@ func (r *reader) readBoth(of texts) {
 	shared, sharedFails := Parse(of.shared)
 	r.define(own)
 	r.define(shared)
-	for name := range strings.FieldsSeq(of.groups) {
-		r.defined[name] = true
+	for name := range strings.FieldsSeq(of.outside) {
+		if !r.defined[name] {
+			r.outside[name] = false
+		}
 	}
 	r.read(own, ownFails)
 	ofOwn := len(r.rules())
@@ -174,6 +180,11 @@ func (r *reader) finish() *Result {
 		return &Result{Findings: out.Findings}
 	}
 	out.PatternSize = r.patternSize
+	for _, name := range slices.Sorted(maps.Keys(r.outside)) {
+		if r.outside[name] {
+			out.Outside = append(out.Outside, name)
+		}
+	}
 	for _, c := range r.conditions {
 		if !c.own.isEmpty() {
 			c.step.Directives = c.own.within(r.top)

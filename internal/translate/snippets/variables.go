@@ -133,13 +133,17 @@ func (r *reader) checkVariable(name *string) error {
 
 // knows reports whether templates may contain the variable.
 func (r *reader) knows(name string) bool {
+	if _, ok := r.outside[name]; ok && exchange.VariableOf(name) == nil {
+		r.outside[name] = true
+		return true
+	}
 	return r.defined[name] || r.http.knows(name) || exchange.VariableOf(name) != nil ||
 		len(name) == 1 && '1' <= name[0] && name[0] <= '9'
 }
 
 // unknown returns the error for a variable that the text cannot contain.
 func (r *reader) unknown(name string) error {
-	return r.http.unknown(name, slices.Collect(maps.Keys(r.defined))...)
+	return r.http.unknown(name, slices.AppendSeq(slices.Collect(maps.Keys(r.defined)), maps.Keys(r.outside))...)
 }
 
 // routing contains the variables with which ingress-nginx chooses a backend, and which do not exist here.
