@@ -76,9 +76,7 @@ func mergeHTTP(apps, structure map[string]any, c settings.Config) error {
 			return err
 		}
 		for key, value := range server {
-			if !keeps(name, key, existing[key], c) {
-				existing[key] = value
-			}
+			existing[key] = merged(name, key, existing[key], value, c)
 		}
 	}
 	return nil
@@ -91,13 +89,22 @@ var adjustableKeys = []string{
 	"write_idle_timeout",
 }
 
-// keeps reports whether Merge keeps the value of a setting of one of our servers.
-func keeps(server, key string, value any, c settings.Config) bool {
+// merged returns the value of a setting of one of our servers: the value in the configuration, if the configuration may
+// change the setting, or else the wanted value. If the options turn off HTTP/3, the protocols for HTTPS do not contain
+// it.
+func merged(server, key string, value, wanted any, c settings.Config) any {
 	if value == nil || server == HealthServer || !slices.Contains(adjustableKeys, key) {
-		return false
+		return wanted
 	}
-	return key != "protocols" || server != HTTPSServer || c.HTTP3 != settings.HTTP3Off ||
-		!slices.Contains(texts(value), "h3")
+	if protocols, ok := value.([]any); ok && key == "protocols" && server == HTTPSServer &&
+		c.HTTP3 == settings.HTTP3Off {
+		others := slices.DeleteFunc(slices.Clone(protocols), func(protocol any) bool { return protocol == "h3" })
+		if len(others) == 0 {
+			return wanted
+		}
+		return others
+	}
+	return value
 }
 
 // mergeShutdown sets Caddy's grace_period and shutdown_delay. It does not overwrite existing values unless our options

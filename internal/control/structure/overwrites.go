@@ -45,7 +45,7 @@ func Overwrites(config map[string]any, c settings.Config) (all []string) {
 // one, except settings that the configuration may change.
 func overwrites(name string, existing, wanted map[string]any, c settings.Config) (all []string) {
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
-		if keeps(name, key, existing[key], c) || reflect.DeepEqual(existing[key], wanted[key]) {
+		if reflect.DeepEqual(existing[key], merged(name, key, existing[key], wanted[key], c)) {
 			continue
 		}
 		text := fmt.Sprintf("%s.%s", name, key)

@@ -115,6 +115,37 @@ func decodes(t *testing.T, config map[string]any) {
 	}
 }
 
+// TestProtocols checks that the option http3 off removes HTTP/3 from the protocols of the configuration, and does not
+// add others.
+func TestProtocols(t *testing.T) {
+	for configured, want := range map[string]string{
+		`["h1"]`: `["h1"]`, `["h1", "h3"]`: `["h1"]`, `["h1", "h2", "h3"]`: `["h1", "h2"]`, `["h3"]`: `["h1", "h2"]`,
+		`null`: `["h1", "h2"]`,
+	} {
+		text := `{"apps": {"http": {"servers": {"` + structure.HTTPSServer + `": {"protocols": ` + configured + `}}}}}`
+		var config map[string]any
+		if err := json.Unmarshal([]byte(text), &config); err != nil {
+			t.Fatal(err)
+		}
+		if err := structure.Merge(config, settings.Config{HTTP3: settings.HTTP3Off}); err != nil {
+			t.Fatal(err)
+		}
+		got := structure.Branch(config, "apps", "http", "servers", structure.HTTPSServer)["protocols"]
+		if diff := cmp.Diff(strings.ReplaceAll(want, " ", ""), compact(t, got)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", configured, diff)
+		}
+	}
+}
+
+func compact(t *testing.T, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
 // TestStructureEqualsMerge checks that Merge turns a configuration that contains only our app into the
 // configuration that Structure returns.
 func TestStructureEqualsMerge(t *testing.T) {
