@@ -36,6 +36,8 @@ type reader struct {
 	auth bool
 	// server collects the locations of a text for servers. It is nil for other texts.
 	server *serverReader
+	// inHeader is true while values of header fields are read that may contain the variables of alwaysEmpty.
+	inHeader bool
 	// location is the location whose content is read. It is nil outside of the locations of a text for servers.
 	location *ServerLocation
 	// guarded is true if the level contains or inherits a guard that is not supported, and that locations inherit.
@@ -116,6 +118,7 @@ func (r *reader) level(directives []Directive, of *scope) {
 		class, text := r.judge(d)
 		r.out.Findings[at].Class, r.out.Findings[at].Text = class, text
 		r.findSwallowed(d)
+		r.findEmpty(d)
 		r.findLoop(d)
 		switch {
 		case class == Unreadable:
@@ -171,7 +174,9 @@ func (r *reader) judge(d *Directive) (Class, string) {
 		class, reason = row.inAuth()
 	}
 	if class == Works {
+		r.inHeader = !r.auth && slices.Contains(setsHeader, d.Name)
 		err = r.interpret(d)
+		r.inHeader = false
 	}
 	if p, m := (*problem)(nil), misuse(""); errors.As(err, &m) {
 		return Guard, quote(d.Name) + " " + string(m)

@@ -91,7 +91,7 @@ func (r *reader) checkTemplate(text *string) error {
 	*text = lowerVariables(*text)
 	unknown := ""
 	t, err := nginx.ParseTemplate(*text, func(name string) bool {
-		if r.knows(name) {
+		if r.knows(name) || r.inHeader && alwaysEmpty[name] != "" {
 			return true
 		}
 		unknown = name
@@ -104,6 +104,31 @@ func (r *reader) checkTemplate(text *string) error {
 		return err
 	}
 	return r.checkAuthVariables(t.Variables()...)
+}
+
+// alwaysEmpty maps variables of nginx that never have a value to the reasons. Only values of header fields may contain
+// them, which decide about nothing.
+var alwaysEmpty = map[string]string{"upstream_cache_status": "there is no proxy_cache here"}
+
+// setsHeader lists the directives whose values of header fields may contain the variables of alwaysEmpty. Conditions may
+// depend on more_set_input_headers.
+var setsHeader = []string{"add_header", "more_set_headers", "proxy_set_header", "grpc_set_header"}
+
+// findEmpty adds a finding for each variable of alwaysEmpty in a value of a header field.
+func (r *reader) findEmpty(d *Directive) {
+	if r.auth || !slices.Contains(setsHeader, d.Name) {
+		return
+	}
+	for _, arg := range d.Args {
+		split := nginx.SplitTemplate(lowerVariables(arg))
+		for _, name := range split.Names {
+			if reason := alwaysEmpty[name]; reason != "" {
+				r.out.Findings = append(r.out.Findings, Finding{Place: r.place(d), Directive: d.Name, Class: NoEffect,
+					InLocation: r.location != nil,
+					Text:       fmt.Sprintf("the variable $%s is always empty, because %s", name, reason)})
+			}
+		}
+	}
 }
 
 // checkOneLine is like checkTemplate, for a template whose value becomes a part of a header.
@@ -167,7 +192,7 @@ func checkSettable(name string) error {
 	case !nginx.IsVariable(name), '0' <= name[0] && name[0] <= '9':
 		return fmt.Errorf("%s is not the name of a variable: write letters, digits and _ behind the $",
 			nginx.Quote(name))
-	case exchange.CheckSettable(name) != nil, slices.Contains(routing, name):
+	case exchange.CheckSettable(name) != nil, slices.Contains(routing, name), alwaysEmpty[name] != "":
 		return fmt.Errorf("the variable $%s cannot be set: use another name", name)
 	}
 	return nil
