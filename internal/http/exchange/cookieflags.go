@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -95,9 +96,12 @@ func (x *Exchange) flagsFor(all []cookieFlags, cookie string, budget *pattern.Bu
 	return pattern.No, nil
 }
 
+// flagChange is a change to an attribute of a cookie.
+type flagChange struct{ word, name, attribute string }
+
 // flagChanges are what the words in ir.CookieFlags.Flags do, in the order in which nginx adds attributes. An empty
 // attribute removes the attributes with this name.
-var flagChanges = []struct{ word, name, attribute string }{
+var flagChanges = []flagChange{
 	{"nosecure", "Secure", ""}, {"secure", "Secure", "Secure"},
 	{"nohttponly", "HttpOnly", ""}, {"httponly", "HttpOnly", "HttpOnly"},
 	{"nosamesite", "SameSite", ""}, {"samesite=none", "SameSite", "SameSite=None"},
@@ -110,6 +114,25 @@ func CookieFlagWords() (all []string) {
 		all = append(all, change.word)
 	}
 	return all
+}
+
+// CookieAttributes reads attributes for ir.ResponseRewrite, separated by semicolons. It accepts only the attributes
+// that ir.CookieFlags can add.
+func CookieAttributes(text string) (all string, err error) {
+	for word := range strings.SplitSeq(text, ";") {
+		if word = strings.TrimSpace(word); word == "" {
+			continue
+		}
+		i := slices.IndexFunc(flagChanges, func(c flagChange) bool { return strings.EqualFold(c.attribute, word) })
+		if i < 0 {
+			return "", fmt.Errorf("the attribute %s cannot be added to cookies: write Secure, HttpOnly, "+
+				"SameSite=None, SameSite=Lax or SameSite=Strict", nginx.Quote(word))
+		}
+		if next := "; " + flagChanges[i].attribute; !strings.Contains(all, next) {
+			all += next
+		}
+	}
+	return all, nil
 }
 
 // change returns the value of a Set-Cookie field with other flags. As in nginx, the value stays as it is if no flag is

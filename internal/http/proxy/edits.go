@@ -96,7 +96,7 @@ func (r *request) edit(fields message.Fields) {
 // rewriteURL rewrites value, the URL of a redirect. It returns value unchanged if the new URL contains control
 // characters, which are not valid in a header field.
 func (a *attribute) rewriteURL(value string, variable func(string) string) string {
-	next := a.replaced(value, variable)
+	next, _ := a.replaced(value, variable)
 	if strings.ContainsFunc(next, nginx.IsControl) {
 		return value
 	}
@@ -137,10 +137,12 @@ type attribute struct {
 	// from.
 	expression *pattern.Pattern
 	from, to   *nginx.Template
+	// attributes are added behind a value that matches.
+	attributes string
 }
 
 func newAttribute(name string, r ir.ResponseRewrite) (*attribute, error) {
-	a, err := &attribute{whole: name == "domain"}, error(nil)
+	a, err := &attribute{whole: name == "domain", attributes: r.Attributes}, error(nil)
 	if expression, ok := strings.CutPrefix(r.From, "~"); ok {
 		expression, anyCase := strings.CutPrefix(expression, "*")
 		compile := pattern.Compile
@@ -160,39 +162,42 @@ func newAttribute(name string, r ir.ResponseRewrite) (*attribute, error) {
 	return a, err
 }
 
-// rewrite returns the new value of a cookie attribute. It returns the old value if the value does not match, or if a
-// variable inserts a character that would end the attribute.
+// rewrite returns the new value of a cookie attribute, with the attributes that follow it. It returns the old value if
+// the value does not match, and keeps it if a variable inserts a character that would end the attribute.
 func (a *attribute) rewrite(value string, variable func(string) string) string {
-	next := a.replaced(value, variable)
-	if strings.ContainsFunc(next, func(r rune) bool { return r == ';' || nginx.IsControl(r) }) {
+	next, matches := a.replaced(value, variable)
+	switch {
+	case !matches:
 		return value
+	case strings.ContainsFunc(next, func(r rune) bool { return r == ';' || nginx.IsControl(r) }):
+		next = value
 	}
-	return next
+	return next + a.attributes
 }
 
-// replaced returns the value after the replacement. It does not check whether the new value contains characters that
-// are not allowed in the header field.
-func (a *attribute) replaced(value string, variable func(string) string) string {
+// replaced returns the value after the replacement, and whether the old value matches. It does not check whether the
+// new value contains characters that are not allowed in the header field.
+func (a *attribute) replaced(value string, variable func(string) string) (next string, matches bool) {
 	switch {
 	case a.expression != nil:
 		return a.replace(value, variable)
 	case a.whole:
 		domain := strings.TrimPrefix(value, ".")
 		if strings.EqualFold(domain, strings.TrimPrefix(a.from.Expand(variable), ".")) {
-			return value[:len(value)-len(domain)] + strings.TrimPrefix(a.to.Expand(variable), ".")
+			return value[:len(value)-len(domain)] + strings.TrimPrefix(a.to.Expand(variable), "."), true
 		}
 	default:
 		if rest, ok := strings.CutPrefix(value, a.from.Expand(variable)); ok {
-			return a.to.Expand(variable) + rest
+			return a.to.Expand(variable) + rest, true
 		}
 	}
-	return value
+	return value, false
 }
 
-func (a *attribute) replace(value string, variable func(string) string) string {
+func (a *attribute) replace(value string, variable func(string) string) (next string, matches bool) {
 	found := a.expression.Submatch(value)
 	if found == nil {
-		return value
+		return value, false
 	}
 	return a.to.Expand(func(name string) string {
 		n, err := strconv.Atoi(name)
@@ -203,5 +208,5 @@ func (a *attribute) replace(value string, variable func(string) string) string {
 			return value[found[2*n]:found[2*n+1]]
 		}
 		return ""
-	})
+	}), true
 }

@@ -135,6 +135,9 @@ type ResponseRewrite struct {
 	// To replaces the string that From matches. If From is a regular expression, To replaces the whole value. To may
 	// contain nginx variables, and $1 to $9 for the capture groups of the regular expression.
 	To string `json:"to"`
+	// Attributes are added to a cookie whose path From matches, such as "; Secure; HttpOnly". Paths of cookies are the
+	// only values with attributes.
+	Attributes string `json:"attributes,omitempty"`
 }
 
 // Global holds the settings for all requests and all hosts. Zero fields use ingress-nginx's defaults.

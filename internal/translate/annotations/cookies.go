@@ -20,10 +20,12 @@ var (
 			"with OLD, this prefix is replaced with NEW. OLD and NEW may contain nginx variables.\n\n" +
 			"OLD may also be `~` followed by a regular expression (RE2), or `~*` followed by a regular expression " +
 			"that ignores case. If the expression matches any part of the Path, the whole Path is replaced with NEW, " +
-			"in which `$1` to `$9` stand for the groups of the expression.",
+			"in which `$1` to `$9` stand for the groups of the expression.\n\n" +
+			"The value `OLD \"NEW; Secure; HttpOnly; SameSite=None\"`, or with fewer attributes, also adds these " +
+			"attributes to cookies whose Path matches.",
 		Values: twoTexts, Example: "/app/ /", Default: "off", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: withVariables(nginx.Into(
-			func(s *Settings) *ir.ResponseRewrite { return &s.Forwarding.CookiePath }, readCookieRewrite)),
+			func(s *Settings) *ir.ResponseRewrite { return &s.Forwarding.CookiePath }, readPathRewrite)),
 	}
 	proxyCookieDomain = Annotation{
 		Name: "proxy-cookie-domain",
@@ -36,6 +38,21 @@ var (
 	}
 )
 
+// readPathRewrite reads a value of proxy-cookie-path, in which attributes may follow the new path, as in
+// OLD "NEW; ATTRIBUTES".
+func readPathRewrite(value string) (ir.ResponseRewrite, error) {
+	before, quoted, found := strings.Cut(value, ` "`)
+	path, attributes, _ := strings.Cut(strings.TrimSuffix(quoted, `"`), ";")
+	if !found || !strings.HasSuffix(quoted, `"`) {
+		return readCookieRewrite(value)
+	}
+	rewrite, err := readCookieRewrite(before + " " + strings.TrimSpace(path))
+	if err == nil {
+		rewrite.Attributes, err = exchange.CookieAttributes(attributes)
+	}
+	return rewrite, err
+}
+
 func readCookieRewrite(value string) (ir.ResponseRewrite, error) {
 	texts := strings.Fields(value)
 	switch {
@@ -45,7 +62,7 @@ func readCookieRewrite(value string) (ir.ResponseRewrite, error) {
 		return ir.ResponseRewrite{}, tooLong(maxPathBytes)
 	case strings.ContainsAny(value, ";\"'"):
 		return ir.ResponseRewrite{}, fmt.Errorf(
-			"%s contains a semicolon or a quote: attributes cannot be added to cookies", nginx.Quote(value))
+			"%s contains a semicolon or a quote: write two strings without them", nginx.Quote(value))
 	case len(texts) != 2:
 		return ir.ResponseRewrite{}, fmt.Errorf("%s is neither \"off\" nor two strings separated by a space",
 			nginx.Quote(value))

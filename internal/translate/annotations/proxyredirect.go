@@ -58,7 +58,7 @@ func (s *Settings) finishProxyRedirect() {
 	asked := &s.Asked.ProxyRedirect
 	s.Forwarding.Redirect = ir.ResponseRewrite{}
 	if asked.From != "" && asked.From != off && asked.To != "" && asked.To != off && !asked.needsGroups() {
-		s.Forwarding.Redirect = ir.ResponseRewrite(*asked)
+		s.Forwarding.Redirect = ir.ResponseRewrite{From: asked.From, To: asked.To}
 	}
 }
 

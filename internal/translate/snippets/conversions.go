@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
@@ -35,7 +36,7 @@ var conversions = func() map[string]conversion {
 		"limit_rate":           {annotation: "limit-rate", values: kilobytes},
 		"limit_rate_after":     {annotation: "limit-rate-after", values: kilobytes},
 		"proxy_cookie_domain":  {annotation: "proxy-cookie-domain", values: cookieRewrite, several: true},
-		"proxy_cookie_path":    {annotation: "proxy-cookie-path", values: cookieRewrite, several: true},
+		"proxy_cookie_path":    {annotation: "proxy-cookie-path", values: cookiePath, several: true},
 		"fastcgi_index":        {annotation: "fastcgi-index", values: unchanged},
 		"absolute_redirect":    {annotation: "relative-redirects", values: inverted},
 		"proxy_redirect": {
@@ -226,9 +227,27 @@ func cookieRewrite(args []string) ([]string, error) {
 	case len(args) == 1 && args[0] != "off":
 		return nil, errors.New("write off, or a text and its replacement")
 	case slices.ContainsFunc(args, func(text string) bool { return strings.ContainsAny(text, " \t\r\n;\"'") }):
-		return nil, leftOut("attributes cannot be added to cookies: the endpoint must add them")
+		return nil, leftOut("a text contains white space, a quote or a semicolon: add flags to cookies with " +
+			"proxy_cookie_flags")
 	}
 	return list(args)
+}
+
+// cookiePath returns the value of proxy-cookie-path: off, or two texts. Attributes may follow the second one.
+func cookiePath(args []string) ([]string, error) {
+	path, attributes, found := strings.Cut(args[len(args)-1], ";")
+	if !found || len(args) == 1 {
+		return cookieRewrite(args)
+	}
+	added, err := exchange.CookieAttributes(attributes)
+	if err != nil {
+		return nil, leftOut(err.Error())
+	}
+	path = strings.TrimSpace(path)
+	if _, err := cookieRewrite([]string{args[0], path}); err != nil {
+		return nil, err
+	}
+	return []string{fmt.Sprintf("%s \"%s%s\"", args[0], path, added)}, nil
 }
 
 // redirectRewrite returns the values of proxy-redirect-from and proxy-redirect-to. The words off and default change no

@@ -194,7 +194,9 @@ func TestOtherEffects(t *testing.T) {
 		"limit_rate 100;":                     "limit-rate: 1",
 		"limit_rate 0;":                       "limit-rate: 0",
 		"proxy_cookie_path /a /b;":            "proxy-cookie-path: /a /b",
-		"proxy_cookie_domain off;":            "proxy-cookie-domain: off",
+		"proxy_cookie_path / '/ ;httponly; SECURE;samesite=none;';": "" +
+			"proxy-cookie-path: / \"/; HttpOnly; Secure; SameSite=None\"",
+		"proxy_cookie_domain off;": "proxy-cookie-domain: off",
 		"proxy_redirect http://a/ https://$host/;": "" +
 			"proxy-redirect-from: http://a/\nproxy-redirect-to: https://$host/",
 		"proxy_redirect default;":                    "proxy-redirect-from: default",
@@ -254,7 +256,9 @@ func TestFindings(t *testing.T) {
 		"proxy_read_timeout never;":                "left out: never",
 		"limit_rate $a; set $a 1;":                 "left out: fixed value",
 		"proxy_ssl_name $1;":                       "left out: set a variable",
-		"proxy_cookie_path / \"/; Secure\";":       "left out: attributes",
+		"proxy_cookie_path / \"/; Domain=a\";":     "left out: HttpOnly",
+		"proxy_cookie_path / \"/'; Secure\";":      "left out: proxy_cookie_flags",
+		"proxy_cookie_domain a \"b; Secure\";":     "left out: proxy_cookie_flags",
 		"if ($host) { limit_rate 1k; }":            "left out: outside of if",
 		"more_set_headers 'A: b' add_header C d;":  "left out: \"add_header\" is an argument of \"more_set_headers\"",
 		"gzip_types text/css\ndeny all;":           "left out: \"deny\" is an argument",
