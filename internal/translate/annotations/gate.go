@@ -143,6 +143,11 @@ func meanwhile(row *Annotation) string {
 // level returns the highest risk that an annotation may have.
 func (g *Gate) level() option.Risk { return cmp.Or(g.Level, RiskHigh) }
 
+// AllowsSnippets reports whether the snippets of Ingresses take effect.
+func (s *Settings) AllowsSnippets() bool {
+	return s.Gate.Snippets && s.Gate.level() == RiskCritical && !s.IgnoreSnippets
+}
+
 // tooRisky returns the reason why an annotation is refused because of its risk. It names the keys of the ConfigMap that
 // the administrator must set to allow the annotation.
 func (g *Gate) tooRisky(row *Annotation, snippet bool) string {

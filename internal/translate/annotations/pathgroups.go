@@ -15,8 +15,7 @@ func (s *Settings) groupVariables(path string) []string {
 	if names == nil {
 		return nil
 	}
-	reserved := slices.Concat(snippets.Defined(s.Asked.Snippets.Location.Shared),
-		snippets.Defined(s.Asked.Snippets.Server.Shared))
+	reserved := s.sharedVariables()
 	if read := s.Asked.GlobalAuth.Snippet.Read; read != nil && read.Program != nil {
 		reserved = append(reserved, read.Program.OwnVariables()...)
 	}
@@ -27,4 +26,21 @@ func (s *Settings) groupVariables(path string) []string {
 		return nil
 	}
 	return names
+}
+
+// sharedVariables returns the names of the variables that the ConfigMap's snippets for locations and servers define.
+func (s *Settings) sharedVariables() []string {
+	return slices.Concat(snippets.Defined(s.Asked.Snippets.Location.Shared),
+		snippets.Defined(s.Asked.Snippets.Server.Shared))
+}
+
+// UnknownInSnippets returns the names in a list that are not variables of the ConfigMap's snippets. s must be the
+// settings of the ConfigMap.
+func (s *Settings) UnknownInSnippets(names []string) []string {
+	names = s.HTTP.Unknown(names)
+	if len(names) == 0 {
+		return nil
+	}
+	defined := s.sharedVariables()
+	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(defined, name) })
 }

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/http/accesslog"
+	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/nginx"
 	"github.com/k8singress/k8singress/internal/model/option"
@@ -197,12 +199,31 @@ func readLogPath(value string) (string, error) {
 	return value, nil
 }
 
-// parseFormat parses the format of the log of requests, which may contain the variables of http-snippet.
+// parseFormat parses the format of the log of requests, which may contain the variables of all snippets. The snippets of
+// the ConfigMap are read before. If snippets of Ingresses may set a variable, there is only a warning.
 func parseFormat(c *Config, value string) error {
-	unknown := func(format string) []string { return c.Defaults.HTTP.Unknown(accesslog.UnknownVariables(format)) }
-	return nginx.Into(func(c *Config) *string { return &c.Global.AccessLog.Format },
-		func(value string) (string, error) { return checkFormat(value, unknown) })(c, value)
+	var ofIngresses []string
+	unknown := func(format string) []string {
+		names := c.Defaults.UnknownInSnippets(accesslog.UnknownVariables(format))
+		if !c.Defaults.AllowsSnippets() {
+			return names
+		}
+		ofIngresses = slices.DeleteFunc(slices.Clone(names), cannotBeSet)
+		return slices.DeleteFunc(names, func(name string) bool { return !cannotBeSet(name) })
+	}
+	read := func(value string) (string, error) {
+		value, err := checkFormat(value, unknown)
+		if err == nil && len(ofIngresses) > 0 {
+			err = nginx.Remark("these variables have the value -, unless the snippet of an Ingress sets them: $" +
+				strings.Join(ofIngresses, ", $"))
+		}
+		return value, err
+	}
+	return nginx.Into(func(c *Config) *string { return &c.Global.AccessLog.Format }, read)(c, value)
 }
+
+// cannotBeSet reports whether a variable is a variable of nginx.
+func cannotBeSet(name string) bool { return exchange.CheckSettable(name) != nil }
 
 func readStreamFormat(value string) (string, error) {
 	return checkFormat(value, accesslog.UnknownStreamVariables)

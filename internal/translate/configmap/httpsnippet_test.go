@@ -122,3 +122,35 @@ func TestLargeHeaders(t *testing.T) {
 		}
 	}
 }
+
+// TestLogFormatWithSnippets checks that the access log may contain the variables that snippets set. If only snippets of
+// Ingresses may set a variable, there is a warning.
+func TestLogFormatWithSnippets(t *testing.T) {
+	const format, allowed = "log-format-upstream", "allowed"
+	for name, c := range map[string]struct {
+		data map[string]string
+		want string
+	}{
+		"location-snippet": {map[string]string{format: "$tier", "location-snippet": "set $tier free;"}, ""},
+		"server-snippet":   {map[string]string{format: "$tier", "server-snippet": "set $tier free;"}, ""},
+		"neither": {map[string]string{format: "$tier", "location-snippet": "set $other free;"},
+			"error these variables are not supported and have the value -: $tier"},
+		"an Ingress": {map[string]string{format: "$tier $host", allowed: ""},
+			"warning these variables have the value -, unless the snippet of an Ingress sets them: $tier"},
+		"a variable of nginx": {map[string]string{format: "$tier $sent_http_a", allowed: ""},
+			"error these variables are not supported and have the value -: $sent_http_a"},
+	} {
+		if _, ok := c.data[allowed]; ok {
+			delete(c.data, allowed)
+			c.data["annotations-risk-level"], c.data["allow-snippet-annotations"] = "Critical", "true"
+		}
+		config, problems := Parse(annotations.Settings{}, c.data)
+		got := ""
+		for _, p := range problems {
+			got += string(p.Severity) + " " + p.Message
+		}
+		if got != c.want || config.Global.AccessLog.Format != c.data[format] {
+			t.Errorf("%s: the problems are %q, and the format is %q", name, got, config.Global.AccessLog.Format)
+		}
+	}
+}
