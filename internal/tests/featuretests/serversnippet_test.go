@@ -106,7 +106,8 @@ func TestServerSnippetsOfSeveral(t *testing.T) {
 	const first, second = `add_header X-Snippet 1; location /l { return 200 first; }`, `location /l { return 200 2; }`
 	in := start(t, rivals(t)+allowingSnippets()+
 		tenant("a", 1, annotate(rule("first", "h.example", "Prefix", "/1", "one"), "server-snippet", first))+
-		tenant("a", 2, annotate(rule("second", "h.example", "Prefix", "/2", "one"), "server-snippet", second))+
+		tenant("a", 2, annotate(rule("second", "h.example", "Prefix", "/2", "one"), "server-snippet", second),
+			rule("replaced", "h.example", "Prefix", "/l", "one"))+
 		tenant("b", 3, annotate(rule("foreign", "h.example", "Prefix", "/b", "one"), "server-snippet",
 			"add_header X-Snippet b;"))+
 		tenant("b", 4, annotate(rule("guarding", "h.example", "Prefix", "/g", "one"), "server-snippet",
@@ -132,6 +133,8 @@ func TestServerSnippetsOfSeveral(t *testing.T) {
 	in.expect("broken.example", "/b", 200, "B /b")
 	in.expectConflict("Ingress/a/second", "Ingress/a/first")
 	in.expectConflict("Ingress/b/foreign", "Ingress/a/first")
+	in.awaitVerdict("Ingress/a/replaced", "PathConflict",
+		"the location in line 1 of the server-snippet of Ingress/a/first")
 	in.expectConflict("Ingress/b/guarding", "Ingress/a/first")
 }
 

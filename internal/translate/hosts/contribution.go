@@ -114,6 +114,8 @@ type Path struct {
 	// Everywhere and Within are only set for locations. See ir.Match.
 	Everywhere bool
 	Within     *ir.PathMatch
+	// Line is the line of a location in the snippet. It is 0 for other paths.
+	Line int
 	// Field is the position of the path in its object, such as "spec.rules[0].http.paths[0]".
 	Field string
 }

@@ -288,6 +288,7 @@ func (m *mergeState) locations() {
 			behind = append(behind, route)
 		case r == m.server:
 			before = append(before, route)
+			m.reportReplaced(p)
 		}
 	}
 	m.Host.Routes = slices.Concat(before, m.Host.Routes, behind)

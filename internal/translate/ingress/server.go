@@ -33,7 +33,7 @@ func (r *reading) server() {
 func (r *reading) location(l *annotations.ServerLocation) *hosts.Path {
 	path := l.Match.Path
 	p := &hosts.Path{
-		Match: l.Match.PathMatch, Everywhere: l.Match.Everywhere, Within: l.Match.Within,
+		Match: l.Match.PathMatch, Everywhere: l.Match.Everywhere, Within: l.Match.Within, Line: l.Line,
 		Filters: l.Filters, Early: l.Early,
 		Proxy:       ir.Proxy{Attempts: l.Settings.Attempts, Forwarding: l.Settings.ForwardingFor(path)},
 		RoutePolicy: r.annotations.RoutePolicy,
