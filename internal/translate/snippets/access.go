@@ -76,6 +76,13 @@ func (r *reader) limitExcept(d *Directive) error {
 	if block.rules == nil {
 		return noEffect("its block contains neither allow nor deny")
 	}
+	if !slices.ContainsFunc(block.rules, func(rule ir.AccessRule) bool {
+		return !rule.Allow || rule.Network == ir.AllClients
+	}) {
+		r.out.Findings = append(r.out.Findings, Finding{Place: limit.Place, Directive: d.Name, Class: NoEffect,
+			InLocation: r.location != nil, Text: quote(d.Name) + " rejects no client, because its block does not " +
+				"contain deny, as in nginx: add deny all"})
+	}
 	limit.Rules = block.rules
 	r.methodLimit = limit
 	return nil
