@@ -26,7 +26,7 @@ var substitutionCases = []filterCase{
 	rejected("an empty text", `{"pairs": [{"to": "b"}]}`, "a text to find has 0 bytes"),
 	rejected("a long text", `{"pairs": [{"from": "`+strings.Repeat("a", 4097)+`"}]}`, "a text to find has 4097 bytes"),
 	rejected("a text with half a variable", `{"pairs": [{"from": "${a"}]}`, "no closing brace"),
-	rejected("a replacement with half a variable", `{"pairs": [{"from": "a", "to": "$"}]}`, "there is no variable"),
+	rejected("a replacement with half a variable", `{"pairs": [{"from": "a", "to": "$"}]}`, "a $ without a variable"),
 }
 
 // The settings and the response of most cases below.

@@ -1,6 +1,7 @@
 package nginx
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -55,6 +56,8 @@ func ParseTemplate(text string, known func(name string) bool) (*Template, error)
 // Literal returns the template that stands for text itself, even if it contains dollar signs.
 func Literal(text string) *Template { return &Template{[]string{text}} }
 
+var errSingleDollar = errors.New("a $ without a variable is not allowed, and nginx cannot escape it: remove the $")
+
 // cutName parses the name of a variable at the start of s, which is the text after a dollar sign. rest is the text
 // after the name.
 func cutName(s string, known func(string) bool) (name, rest string, err error) {
@@ -72,6 +75,9 @@ func cutName(s string, known func(string) bool) (name, rest string, err error) {
 			end = len(s)
 		}
 		name, rest = s[:end], s[end:]
+	}
+	if name == "" {
+		return "", "", errSingleDollar
 	}
 	if !IsVariable(name) || known != nil && !known(name) {
 		return "", "", fmt.Errorf("there is no variable $%s here", name)

@@ -12,7 +12,7 @@ var advices = []struct {
 	text string
 }{
 	{regexp.MustCompile(`^\(\?<?[=!]`), "RE2 cannot look ahead or behind: match the texts that you want instead, or, " +
-		"in a snippet, exclude texts by an if with the operator !~"},
+		"in a snippet, exclude texts by an if with the operator !~, or by an earlier line of a map"},
 	{regexp.MustCompile(`^\\[1-9kg]`), "RE2 cannot refer to an earlier group: write out the texts that may repeat, " +
 		"as in (aa|bb)"},
 	{regexp.MustCompile(`[*+?}]\+$`), "RE2 has no possessive quantifiers, and needs none: remove the last +"},

@@ -64,7 +64,7 @@ func (m *mergeState) reportMissing(r *Contribution, annotation string, used, nam
 		if slices.Contains(names, name) {
 			continue
 		}
-		there := "it has no locations with names"
+		there := "this namespace has no locations with names"
 		if len(names) > 0 {
 			there = "its locations with names are " + strings.Join(names, ", ")
 		}

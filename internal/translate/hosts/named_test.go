@@ -51,7 +51,7 @@ func TestMissingLocations(t *testing.T) {
 		"of another namespace": {[]*hosts.Contribution{ingress("shop/a", 1, web, named(false, "@x")),
 			ingress("other/b", 2, rule("a.example", "/c web"), leading("@x"))},
 			map[string]string{"other/b": "has no location @x" + gets500 +
-				"it has no locations with names"}},
+				"this namespace has no locations with names"}},
 		"of the ConfigMap": {[]*hosts.Contribution{ingress("shop/a", 1, web, named(true, "@x")),
 			ingress("other/b", 2, rule("a.example", "/c web"), leading("@x"))}, nil},
 		"without snippets": {[]*hosts.Contribution{ingress("shop/a", 1, web, leading("@x"))},

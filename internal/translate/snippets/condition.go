@@ -3,6 +3,7 @@ package snippets
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
@@ -32,6 +33,9 @@ func (r *reader) condition(args []string) (c ir.Condition, err error) {
 	switch {
 	case !ok || len(words) == 0:
 		return c, errors.New("the condition is not in parentheses: write if ($variable = text) { ... }")
+	case slices.ContainsFunc(words, func(word string) bool { return word == "&&" || word == "||" }):
+		return c, errors.New("nginx has no && and ||: set a variable in one if for each comparison, and compare the " +
+			"variable")
 	case isFileTest(words[0]):
 		return c, errors.New("conditions on files are not supported, because no files are served: remove the if")
 	case len(words) != 1 && len(words) != 3 || len(words[0]) < 2 || words[0][0] != '$':

@@ -92,7 +92,14 @@ func (h *HTTP) unknown(name string, more ...string) error {
 	for i, name := range names {
 		names[i] = "$" + name
 	}
-	return fmt.Errorf("there is no variable $%s here%s", name, suggest.Hint("$"+name, names))
+	hint := suggest.Hint("$"+name, names)
+	switch {
+	case strings.HasPrefix(name, "geoip_"), strings.HasPrefix(name, "geoip2_"):
+		hint = ", because use-geoip and use-geoip2 are not supported"
+	case strings.HasPrefix(name, "request_body"):
+		hint = ", because snippets cannot read the body of requests"
+	}
+	return fmt.Errorf("there is no variable $%s here%s", name, hint)
 }
 
 // Unknown returns the names in a list that are not variables of the text.

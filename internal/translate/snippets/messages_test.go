@@ -10,7 +10,10 @@ import (
 
 // TestMessages checks that the errors for common mistakes name the line, and say what to write instead.
 func TestMessages(t *testing.T) {
-	const syntax = "line 1: the text is not valid nginx configuration: "
+	const (
+		syntax = "line 1: the text is not valid nginx configuration: "
+		dollar = "a $ without a variable is not allowed, and nginx cannot escape it: remove the $"
+	)
 	for text, want := range map[string]string{
 		"a b; }":             syntax + `unexpected "}": remove it, or add the "{" in front of it`,
 		"add_header A b }":   syntax + `unexpected "}": add ";" in front of it`,
@@ -31,6 +34,15 @@ func TestMessages(t *testing.T) {
 			"the condition is not in parentheses: write if ($variable = text) { ... }",
 		"if (-f /a) { }": `line 1: "if" is not valid: ` +
 			"conditions on files are not supported, because no files are served: remove the if",
+		`if ($host = "a" && $uri = "/b") { }`: `line 1: "if" is not valid: ` +
+			"nginx has no && and ||: set a variable in one if for each comparison, and compare the variable",
+		"if($host = a) { }": `line 1: there is no directive "if($host": write a space behind if`,
+		`set $a "cost 5$";`: `line 1: "set" is not valid: ` + dollar,
+		`set $a $$5;`:       `line 1: "set" is not valid: ` + dollar,
+		"if ($request_body ~ a) { }": `line 1: "if" is not valid: ` +
+			"there is no variable $request_body here, because snippets cannot read the body of requests",
+		"if ($geoip2_country_code = DE) { }": `line 1: "if" is not valid: ` +
+			"there is no variable $geoip2_country_code here, because use-geoip and use-geoip2 are not supported",
 		"map $host $a { }": `line 1: nginx does not allow "map" here, but in: http (http-snippet)`,
 		"add_header A b c;": `line 1: "add_header" is not valid: ` +
 			`"c" is not always: if it belongs to the value, write the value in quotes`,
@@ -80,6 +92,20 @@ func TestUnreadableText(t *testing.T) {
 		f := snippets.Location(text, "").Closed(false)
 		if f == nil || !strings.HasPrefix(f.String(), want) {
 			t.Errorf("%.40q: the finding is %v, want %q", text, f, want)
+		}
+	}
+}
+
+// TestLimitsWithoutDeny checks that limit_except gets an information if its block rejects no client.
+func TestLimitsWithoutDeny(t *testing.T) {
+	for text, want := range map[string]bool{
+		"limit_except GET { allow 10.0.0.0/8; }": true, "limit_except GET { allow 10.0.0.0/8; deny all; }": false,
+		"limit_except GET { allow all; }": false,
+	} {
+		r := snippets.Location(text, "")
+		found := written(r.Findings)
+		if strings.Contains(fmt.Sprint(found), `"limit_except" rejects no client`) != want || r.Access == nil {
+			t.Errorf("%s: got %q and %v, want an information: %t", text, found, r.Access, want)
 		}
 	}
 }

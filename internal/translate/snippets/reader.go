@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/suggest"
@@ -267,6 +268,9 @@ func wrongArguments(d *Directive, row *Row) error {
 func noDirective(name, context string) error {
 	if slices.Contains([]string{"else", "elseif", "elsif", "elif"}, name) {
 		return fmt.Errorf("nginx has no %s: write another if with the opposite condition", name)
+	}
+	if strings.HasPrefix(name, "if(") {
+		return fmt.Errorf("there is no directive %s: write a space behind if", quote(name))
 	}
 	var known []string
 	for _, row := range Table() {
