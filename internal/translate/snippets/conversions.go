@@ -112,8 +112,13 @@ func (r *reader) convert(d *Directive, c *conversion) error {
 		r.out.Values = append(r.out.Values, Value{Place: r.place(d), Directive: d.Name, Annotation: annotation,
 			Part: c.part, Text: lowerVariables(values[i])})
 	}
-	if r.scope.context == inHTTP && inheritedByPaths(c.annotation) {
+	switch {
+	case !inheritedByPaths(c.annotation) || r.server != nil && r.server.listens != nil:
+	case r.scope.context == inHTTP:
 		return nil
+	case r.scope.context == inServer:
+		return leftOut("unlike in ingress-nginx, only the locations in this text inherit it, and not the paths of " +
+			"Ingresses: write it in configuration-snippet, or in location-snippet of the ConfigMap")
 	}
 	return r.onlyInLocations()
 }
