@@ -105,6 +105,9 @@ func writeDestination(b *strings.Builder, depth int, to *document.Destination, d
 	}
 	for _, handler := range handlers(to.Chain) {
 		writeHandler(b, depth, handler)
+		if respondsAlways(handler) {
+			return
+		}
 	}
 	if to.TLS != nil {
 		step(b, depth, "TLS to the endpoints", document.Encode(to.TLS))
@@ -113,6 +116,16 @@ func writeDestination(b *strings.Builder, depth int, to *document.Destination, d
 	if to.Backend != "" && !strings.HasSuffix(to.Backend, "//") {
 		fmt.Fprintf(b, "%sto %s%s\n", indent(depth), to.Backend, endpoints(d.Backends[to.Backend]))
 	}
+}
+
+// respondsAlways reports whether a handler responds to all requests, so that the rest of the chain and the backend get
+// none.
+func respondsAlways(handler json.RawMessage) bool {
+	var of struct {
+		Name string `json:"handler"`
+	}
+	return json.Unmarshal(handler, &of) == nil &&
+		(of.Name == ownPrefix+"direct_response" || of.Name == ownPrefix+"stub_status")
 }
 
 func fallbackNote(s *document.Share) string {

@@ -66,6 +66,13 @@ func TestText(t *testing.T) {
 			"  prefix /  (Ingress/a/web)\n    source ranges {\"allow\":[\"::/0\"]}\n" +
 				"    static response {\"a\":2,\"b\":1}\n    proxy\n    7\n",
 		},
+		"a handler that responds always": {
+			&document.Host{Routes: []*document.Route{{Type: "prefix", Path: "/", Origin: "Ingress/a/web",
+				Destination: document.Destination{Chain: chain(`{"handler":"k8singress_direct_response",` +
+					`"status_code":503},{"handler":"k8singress_proxy"}`), Backend: "a/one/80",
+					TLS: &ir.BackendTLS{Secret: ir.Name{Namespace: "a", Name: "tls"}}}}}},
+			"  prefix /  (Ingress/a/web)\n    direct response {\"status_code\":503}\n",
+		},
 		"durations": {
 			&document.Host{Routes: []*document.Route{{Type: "prefix", Path: "/", Origin: "Ingress/a/web",
 				Destination: document.Destination{Chain: chain(
