@@ -199,8 +199,8 @@ func readLogPath(value string) (string, error) {
 	return value, nil
 }
 
-// parseFormat parses the format of the log of requests, which may contain the variables of all snippets. The snippets of
-// the ConfigMap are read before. If snippets of Ingresses may set a variable, there is only a warning.
+// parseFormat parses the format of the log of requests, which may contain the variables of all snippets. The snippets
+// of the ConfigMap are read before. If snippets of Ingresses may set a variable, there is only a warning.
 func parseFormat(c *Config, value string) error {
 	var ofIngresses []string
 	unknown := func(format string) []string {

@@ -53,7 +53,8 @@ func TestReplacedPaths(t *testing.T) {
 	alone := hosts.Merge("a.example", []*hosts.Contribution{ingress("shop/a", 1, rule("a.example", "/ web"), guarded,
 		located(ir.LocationPrefix, "/"))}, nil, &hosts.HostContext{})
 	for _, problems := range alone.Problems {
-		if want := own + "/ of this Ingress on the host a.example, with its access control"; problems[0].Message != want {
+		want := own + "/ of this Ingress on the host a.example, with its access control"
+		if problems[0].Message != want {
 			t.Errorf("the problem is %q, want %q", problems[0].Message, want)
 		}
 	}

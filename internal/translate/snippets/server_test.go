@@ -293,12 +293,13 @@ func FuzzServer(f *testing.F) {
 	})
 }
 
-// TestInheritedByPaths checks the class of directives outside of locations that paths of Ingresses do not inherit: there
-// is a warning only if they inherit them in ingress-nginx.
+// TestInheritedByPaths checks the class of directives outside of locations that paths of Ingresses do not inherit:
+// there is a warning only if they inherit them in ingress-nginx.
 func TestInheritedByPaths(t *testing.T) {
 	for text, class := range map[string]snippets.Class{
-		"satisfy any;": snippets.LeftOut, "limit_rate 1k;": snippets.LeftOut, "absolute_redirect off;": snippets.LeftOut,
-		"proxy_read_timeout 9;": snippets.NoEffect, "location / { satisfy any; }": snippets.Works,
+		"satisfy any;": snippets.LeftOut, "limit_rate 1k;": snippets.LeftOut,
+		"absolute_redirect off;": snippets.LeftOut,
+		"proxy_read_timeout 9;":  snippets.NoEffect, "location / { satisfy any; }": snippets.Works,
 	} {
 		read := snippets.Server(text, "")
 		f := read.Findings[len(read.Findings)-1]

@@ -110,8 +110,8 @@ func (r *reader) checkTemplate(text *string) error {
 // them, which decide about nothing.
 var alwaysEmpty = map[string]string{"upstream_cache_status": "there is no proxy_cache here"}
 
-// setsHeader lists the directives whose values of header fields may contain the variables of alwaysEmpty. Conditions may
-// depend on more_set_input_headers.
+// setsHeader lists the directives whose values of header fields may contain the variables of alwaysEmpty. Conditions
+// may depend on more_set_input_headers.
 var setsHeader = []string{"add_header", "more_set_headers", "proxy_set_header", "grpc_set_header"}
 
 // findEmpty adds a finding for each variable of alwaysEmpty in a value of a header field.
