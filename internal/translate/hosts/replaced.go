@@ -8,8 +8,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
-// reportReplaced adds warnings if a location of the host's server-snippet has the path of an Ingress, since the
-// location gets the requests then, without the settings of the Ingress. An Ingress may replace its own path, unless the path has
+// reportReplaced adds warnings if a location of the host's server-snippet has the path of an Ingress. Then the location
+// gets the requests, without the settings of the Ingress. An Ingress may replace its own path, unless the path has
 // access control.
 func (m *mergeState) reportReplaced(location *Path) {
 	same := map[ir.MatchType]ir.MatchType{
