@@ -78,6 +78,7 @@ func addStructure(adapted []byte, global []caddyfile.Segment) ([]byte, []caddyco
 	if address := adminAddress(o.Admin); address != "" {
 		config["apps"].(map[string]any)[name].(map[string]any)["admin"] = address
 	}
+	hasSites := len(structure.Branch(config, "apps", "http", "servers")) > 0
 	ignored, err := addServerOptions(config, global, options)
 	if err != nil {
 		return nil, nil, err
@@ -86,7 +87,7 @@ func addStructure(adapted []byte, global []caddyfile.Segment) ([]byte, []caddyco
 		return nil, nil, fmt.Errorf("adding the servers of %s: %w", name, err)
 	}
 	complete, err := json.Marshal(config)
-	return complete, append(warnings(global, options), ignored...), err
+	return complete, append(warnings(global, hasSites, options), ignored...), err
 }
 
 // adminAddress returns the address of the admin API in the Caddyfile. It returns "" if the Caddyfile does not set the

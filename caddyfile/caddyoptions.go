@@ -24,11 +24,14 @@ const (
 	worksInSites
 	// noEffect means that the option has no effect for the hosts of Ingresses.
 	noEffect
+	// forSites is like noEffect, for an option that Caddyfiles often need for their sites. It has no effect at all if
+	// there are no sites.
+	forSites
 )
 
 // String returns the text for the documentation.
 func (f fate) String() string {
-	return [...]string{"yes", "only in sites with the directive", "no"}[f]
+	return [...]string{"yes", "only in sites with the directive", "no", "no"}[f]
 }
 
 // caddyOption is a global option of Caddy.
@@ -51,7 +54,7 @@ var caddyOptions = []caddyOption{
 	{"acme_dns", noEffect, ofSites + "Set `issuer acme { dns <provider> }` of k8singress"},
 	{"acme_eab", noEffect, ofSites + "Set `issuer acme { eab <key_id> <mac_key> }` of k8singress"},
 	{"admin", works, "the controller uses the same address"},
-	{"auto_https", noEffect, "it only applies to sites. Set the option `auto_https` of k8singress"},
+	{"auto_https", forSites, "it only applies to sites. Set the option `auto_https` of k8singress"},
 	{"cert_issuer", noEffect, ofSites + "Set the option `issuer` of k8singress"},
 	{"cert_lifetime", noEffect, ofSites + "Set `issuer acme { lifetime <duration> }` of k8singress"},
 	{"debug", works, "also logs the controller's messages at level DEBUG"},
@@ -147,14 +150,15 @@ func globalSegments(body []byte, filename string) []caddyfile.Segment {
 	return blocks[0].Segments
 }
 
-// warnings returns a warning for each global option of Caddy that has no effect for the hosts of Ingresses. c holds the
-// options of the controller.
-func warnings(global []caddyfile.Segment, c settings.Config) (all []caddyconfig.Warning) {
+// warnings returns a warning for each global option of Caddy that has no effect for the hosts of Ingresses, except
+// options that are obviously meant for sites. c holds the options of the controller, and hasSites says whether the
+// Caddyfile has sites.
+func warnings(global []caddyfile.Segment, hasSites bool, c settings.Config) (all []caddyconfig.Warning) {
 	c = c.WithDefaults()
-	hasServers := len(c.HTTP)+len(c.HTTPS) > 0
+	ours := slices.Concat(c.HTTP, c.HTTPS)
 	warn := func(name string, at caddyfile.Token) {
 		o := findCaddyOption(name)
-		if o == nil || o.Fate == works || o.Fate == worksInSites && !hasServers {
+		if o == nil || o.Fate == works || o.Fate == worksInSites && len(ours) == 0 || o.Fate == forSites && hasSites {
 			return
 		}
 		all = append(all, caddyconfig.Warning{File: at.File, Line: at.Line, Directive: name, Message: fmt.Sprintf(
@@ -163,7 +167,8 @@ func warnings(global []caddyfile.Segment, c settings.Config) (all []caddyconfig.
 	}
 	for _, segment := range global {
 		warn(segment.Directive(), segment[0])
-		if segment.Directive() != "servers" {
+		address := addressOf(segment)
+		if segment.Directive() != "servers" || address != "" && !slices.ContainsFunc(ours, sameAs(address)) {
 			continue
 		}
 		for _, option := range serverSegments(segment) {
