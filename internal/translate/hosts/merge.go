@@ -156,9 +156,21 @@ func (m *mergeState) elder(origin ir.Ref, r *Contribution) string {
 	return origin.String()
 }
 
+// contributions passes each object with rules or a default backend for the host to yield, in the order of the lists. It
+// is an iterator, because a new list would cost an allocation for each host.
+func (m *mergeState) contributions(yield func(*Contribution) bool) {
+	for _, list := range [...][]*Contribution{m.results, m.fallbacks} {
+		for _, r := range list {
+			if !yield(r) {
+				return
+			}
+		}
+	}
+}
+
 // resultOf returns the settings of the object origin, or nil if this object does not configure the host.
 func (m *mergeState) resultOf(origin ir.Ref) *Contribution {
-	for _, r := range slices.Concat(m.results, m.fallbacks) {
+	for r := range m.contributions {
 		if r.Ref() == origin {
 			return r
 		}

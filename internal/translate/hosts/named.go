@@ -12,7 +12,7 @@ import (
 // namedLocations adds a warning to each object whose snippets pass requests to a location that does not exist.
 func (m *mergeState) namedLocations() {
 	own, shared := m.locationNames()
-	for _, r := range slices.Concat(m.results, m.fallbacks) {
+	for r := range m.contributions {
 		if !m.serves(r) {
 			continue
 		}

@@ -296,7 +296,7 @@ func (m *mergeState) locations() {
 
 // anyServer returns the oldest object with a snippet that is served on the host, for the locations of the ConfigMap.
 func (m *mergeState) anyServer() *Contribution {
-	for _, r := range slices.Concat(m.results, m.fallbacks) {
+	for r := range m.contributions {
 		if r.Server != nil && m.serves(r) {
 			return r
 		}
