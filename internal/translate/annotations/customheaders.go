@@ -75,12 +75,12 @@ func (h *CustomHeaders) Check(name, value string) error {
 // customHeaders returns the filter that sets the custom response headers, or nil if there are no headers. Spaces at the
 // start and the end of header values are removed, because HTTP/2 forbids them.
 func (s *Settings) customHeaders(string) []ir.Filter {
+	if len(s.CustomHeaders.Data) == 0 {
+		return nil
+	}
 	var set []ir.Header
 	for _, name := range slices.Sorted(maps.Keys(s.CustomHeaders.Data)) {
 		set = append(set, ir.Header{Name: name, Value: strings.TrimSpace(s.CustomHeaders.Data[name])})
-	}
-	if set == nil {
-		return nil
 	}
 	return []ir.Filter{ir.ResponseHeaders{HeaderChanges: ir.HeaderChanges{Set: set}}}
 }

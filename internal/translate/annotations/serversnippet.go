@@ -30,6 +30,9 @@ type serverTexts struct {
 // serverSnippetName is the name of the annotation and of the key for servers.
 const serverSnippetName = "server-snippet"
 
+// serverSnippetKey is the complete key of the annotation.
+const serverSnippetKey = Prefix + serverSnippetName
+
 const serverDoc = " The page [Snippets](snippets.md) lists the directives and their effects. "
 
 // The rows for the snippets for servers: an annotation, and the key of the ConfigMap.

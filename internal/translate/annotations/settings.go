@@ -127,7 +127,7 @@ func Parse(defaults Settings, all map[string]string) (*Settings, []report.Proble
 	r := option.Reading[Settings]{Settings: &defaults, Invalid: report.InvalidAnnotation}
 	var refusals []*Annotation
 	// Other snippets may contain the variables that the server-snippet sets.
-	for _, key := range option.Names(all, Key(serverSnippetName)) {
+	for _, key := range option.Names(all, serverSnippetKey) {
 		name, ours := nameOf(key)
 		if !ours {
 			continue
