@@ -13,7 +13,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/settings"
 )
 
-// fate says whether a global option of Caddy takes effect for the hosts of Ingresses.
+// fate is the effect of a global option of Caddy on the hosts of Ingresses.
 type fate int
 
 const (
@@ -150,9 +150,9 @@ func globalSegments(body []byte, filename string) []caddyfile.Segment {
 	return blocks[0].Segments
 }
 
-// warnings returns a warning for each global option of Caddy that has no effect for the hosts of Ingresses, except
-// options that are obviously meant for sites. c holds the options of the controller, and hasSites says whether the
-// Caddyfile has sites.
+// warnings returns a warning for each global option of Caddy that has no effect for the hosts of Ingresses. There is no
+// warning about options in a block of servers with the address of a site. If hasSites is true, the Caddyfile has sites,
+// and there is no warning about options with the fate forSites. c holds the options of the controller.
 func warnings(global []caddyfile.Segment, hasSites bool, c settings.Config) (all []caddyconfig.Warning) {
 	c = c.WithDefaults()
 	ours := slices.Concat(c.HTTP, c.HTTPS)
