@@ -117,7 +117,7 @@ func TestEveryOptionHasAFile(t *testing.T) {
 }
 
 func TestReference(t *testing.T) {
-	fixture.Printed(t, "../docs/caddyfile.md", map[string]any{"Rows": described(t)}, *update)
+	fixture.Printed(t, "../docs/caddyfile.md", map[string]any{"Topics": described(t)}, *update)
 	grammar := "# The options of the Caddyfile, printed from the table in caddyfile/options.go by `make generate`.\n"
 	for i := range options {
 		grammar += strings.TrimSpace(options[i].Name+" "+options[i].Values) + "\n"

@@ -10,24 +10,27 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/k8singress/k8singress/internal/model/option"
 	"github.com/k8singress/k8singress/internal/model/settings"
 )
 
-// described returns the options with the texts of the documentation. If a row has no Default, its texts come from the
-// comment of the field with the same name in JSON, and Doc follows the comment.
-func described(t *testing.T) option.Table[draft, *line] {
+// described returns the topics, and their options with the texts of the documentation. If a row has no Default, its
+// texts come from the comment of the field with the same name in JSON, and Doc follows the comment.
+func described(t *testing.T) []topic {
 	t.Helper()
-	comments, rows := commentsOfFields(t), slices.Clone(options)
-	for i := range rows {
-		row := &rows[i]
-		if row.Default != "" {
-			continue
+	comments, described := commentsOfFields(t), slices.Clone(topics)
+	for i := range described {
+		rows := slices.Clone(described[i].Options)
+		for j := range rows {
+			row := &rows[j]
+			if row.Default != "" {
+				continue
+			}
+			doc, standard, _ := strings.Cut(comments[row.Name], " Default: ")
+			row.Doc, row.Default = strings.TrimSpace(doc+" "+row.Doc), strings.TrimSuffix(standard, ".")
 		}
-		doc, standard, _ := strings.Cut(comments[row.Name], " Default: ")
-		row.Doc, row.Default = strings.TrimSpace(doc+" "+row.Doc), strings.TrimSuffix(standard, ".")
+		described[i].Options = rows
 	}
-	return rows
+	return described
 }
 
 // commentsOfFields returns the first paragraphs of the comments on the fields of package settings, without the name of
@@ -67,7 +70,7 @@ func commentsOfFields(t *testing.T) map[string]string {
 // defaults that apply.
 func TestDescribed(t *testing.T) {
 	standard := map[string]string{}
-	for _, row := range described(t) {
+	for _, row := range optionsOf(described(t)) {
 		if row.Doc == "" || row.Default == "" || strings.Contains(row.Doc+row.Default, "\n") {
 			t.Errorf("%s: Doc is %q, and Default is %q", row.Name, row.Doc, row.Default)
 		}

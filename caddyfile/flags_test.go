@@ -15,7 +15,7 @@ var differentFlags = strings.Fields(`publish-status-address report-node-internal
 
 // TestDescriptionsOfFlags checks that the description of a flag is the first sentence about its option.
 func TestDescriptionsOfFlags(t *testing.T) {
-	rows := described(t)
+	rows := optionsOf(described(t))
 	for i := range flags.Table {
 		flag := &flags.Table[i]
 		row := rows.Find(string(flag.Scope))

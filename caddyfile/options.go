@@ -1,10 +1,9 @@
 package caddyfile
 
 import (
-	"slices"
-
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
+	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/option"
 	"github.com/k8singress/k8singress/internal/model/settings"
 )
@@ -16,10 +15,38 @@ type line struct {
 	tokens caddyfile.Segment
 }
 
-// options lists all options in the order of the documentation. The field Values is the grammar of an option: how many
+// topic is a group of options, and a section of the documentation.
+type topic struct {
+	Title   string
+	Options option.Table[draft, *line]
+}
+
+// topics lists all options in the order of the documentation. The field Values is the grammar of an option: how many
 // arguments it takes, and whether it takes a block. If Default is empty, the documentation of the option consists of
 // the comment of its field in package settings, which includes the default, followed by Doc.
-var options = slices.Concat(objectOptions, trafficOptions, hostOptions)
+var topics = []topic{
+	{"Kubernetes objects", objectOptions},
+	{"Servers", serverOptions},
+	{"Requests", requestOptions},
+	{"Certificates", certificateOptions},
+	{"TCP and UDP ports", portOptions},
+	{"Endpoints", endpointOptions},
+	{"Tenants", tenantOptions},
+	{"Status", statusOptions},
+	{"Leader election", electionOptions},
+}
+
+// options lists the options of all topics.
+var options = optionsOf(topics)
+
+// optionsOf returns the options of topics in their order.
+func optionsOf(topics []topic) option.Table[draft, *line] {
+	var all option.Table[draft, *line]
+	for _, t := range topics {
+		all = append(all, t.Options...)
+	}
+	return all
+}
 
 // objectOptions configure which Kubernetes objects are read, and whether they come from a cluster or from files.
 var objectOptions = option.Table[draft, *line]{
@@ -88,5 +115,11 @@ var objectOptions = option.Table[draft, *line]{
 		Parse:   one(func(d *draft) *string { return &d.config.Snippets }, words("", settings.SnippetsIgnore)),
 		Doc:     "[Annotations](annotations.md#configuration-snippet) describes the details.",
 		Example: "snippets ignore",
+	},
+	{
+		Name: "configmap", Values: "<namespace/name>",
+		Parse:   value(func(d *draft) *ir.Name { return &d.config.ConfigMap }, namespacedName),
+		Doc:     "The page [ConfigMap](configmap.md) lists the keys.",
+		Example: "configmap ingress-nginx/ingress-nginx-controller",
 	},
 }

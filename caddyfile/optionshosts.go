@@ -6,45 +6,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/settings"
 )
 
-// hostOptions configure the status, certificates and hosts of Ingresses, and the leader election.
-var hostOptions = option.Table[draft, *line]{
-	{
-		Name: "publish_service", Values: "<namespace/name>",
-		Parse:   value(func(d *draft) *ir.Name { return &d.config.PublishService }, namespacedName),
-		Example: "publish_service ingress-nginx/ingress-nginx-controller",
-	},
-	{
-		Name: "publish_ports", Parse: enable(func(d *draft) *bool { return &d.config.PublishPorts }),
-		Doc:     "For details, see [Ports of the Service](kubernetes.md#ports-of-the-service).",
-		Example: "publish_ports",
-	},
-	{
-		Name: "publish_address", Values: "<ip or host>...",
-		Parse:   many(func(d *draft) *[]string { return &d.config.PublishAddress }, publicAddress),
-		Example: "publish_address 203.0.113.7",
-	},
-	{
-		Name: "publish_nodes", Values: "internal | external",
-		Parse: one(func(d *draft) *string { return &d.config.PublishNodes },
-			words("", settings.PublishNodesInternal, settings.PublishNodesExternal)),
-		Example: "publish_nodes internal",
-	},
-	{
-		Name: "status", Values: "off",
-		Parse:   one(func(d *draft) *string { return &d.config.Status }, words("", settings.StatusOff)),
-		Example: "status off",
-	},
-	{
-		Name: "ssl_passthrough", Parse: enable(func(d *draft) *bool { return &d.config.SSLPassthrough }),
-		Doc:     "For details, see [TLS](tls.md#passthrough).",
-		Example: "ssl_passthrough",
-	},
-	{
-		Name: "default_backend", Values: "<namespace/name[:port]>",
-		Parse:   value(func(d *draft) *ir.ServicePort { return &d.config.DefaultBackend }, servicePort),
-		Doc:     "For the error pages, see [custom-http-errors](annotations.md#custom-http-errors).",
-		Example: "default_backend ingress-nginx/default-backend",
-	},
+// certificateOptions configure certificates and issuers.
+var certificateOptions = option.Table[draft, *line]{
 	{
 		Name: "default_certificate", Values: "<namespace/name>",
 		Parse:   value(func(d *draft) *ir.Name { return &d.config.DefaultCertificate }, namespacedName),
@@ -93,6 +56,10 @@ var hostOptions = option.Table[draft, *line]{
 			words("", "p256", "p384", "rsa2048", "rsa4096", "ed25519")),
 		Example: "key_type p384",
 	},
+}
+
+// tenantOptions configure which namespaces can use which hosts.
+var tenantOptions = option.Table[draft, *line]{
 	{
 		Name: "hosts_per_namespace", Values: "<number>",
 		Parse:   number(func(d *draft) *int { return &d.config.HostsPerNamespace }),
@@ -127,14 +94,40 @@ var hostOptions = option.Table[draft, *line]{
 		Parse:   many(func(d *draft) *[]string { return &d.config.ACMESolverNamespaces }, namespacePattern),
 		Example: "acme_solver_namespaces cert-manager",
 	},
+}
+
+// statusOptions configure the addresses in the status of Ingresses.
+var statusOptions = option.Table[draft, *line]{
 	{
-		Name: "chain", Values: "<name> { <directives...> }", Parse: setChain,
-		Doc: "Caddy directives that run before a request is sent to the backend, for Ingresses that list this chain " +
-			"in the annotation `k8singress.io/chains`. Every directive that a `route` block accepts is allowed, " +
-			"including directives of plugins. The directives run in the order in which they are written. " +
-			"[Chains](chains.md) has a complete example. The option may be repeated with different names.",
-		Example: "chain staff {\n\t@outside not client_ip private_ranges\n\trespond @outside 403\n}", Default: "none",
+		Name: "publish_service", Values: "<namespace/name>",
+		Parse:   value(func(d *draft) *ir.Name { return &d.config.PublishService }, namespacedName),
+		Example: "publish_service ingress-nginx/ingress-nginx-controller",
 	},
+	{
+		Name: "publish_ports", Parse: enable(func(d *draft) *bool { return &d.config.PublishPorts }),
+		Doc:     "For details, see [Ports of the Service](kubernetes.md#ports-of-the-service).",
+		Example: "publish_ports",
+	},
+	{
+		Name: "publish_address", Values: "<ip or host>...",
+		Parse:   many(func(d *draft) *[]string { return &d.config.PublishAddress }, publicAddress),
+		Example: "publish_address 203.0.113.7",
+	},
+	{
+		Name: "publish_nodes", Values: "internal | external",
+		Parse: one(func(d *draft) *string { return &d.config.PublishNodes },
+			words("", settings.PublishNodesInternal, settings.PublishNodesExternal)),
+		Example: "publish_nodes internal",
+	},
+	{
+		Name: "status", Values: "off",
+		Parse:   one(func(d *draft) *string { return &d.config.Status }, words("", settings.StatusOff)),
+		Example: "status off",
+	},
+}
+
+// electionOptions configure the election of a leader among replicas.
+var electionOptions = option.Table[draft, *line]{
 	{
 		Name: "election_id", Values: "<name>",
 		Parse:   one(func(d *draft) *string { return &d.config.ElectionID }, subdomain),

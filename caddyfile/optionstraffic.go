@@ -8,8 +8,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/settings"
 )
 
-// trafficOptions configure the open ports, and the handling of requests and connections.
-var trafficOptions = option.Table[draft, *line]{
+// serverOptions configure the servers of the controller, and its shutdown.
+var serverOptions = option.Table[draft, *line]{
 	{
 		Name: "http", Values: "<address>... | off",
 		Parse: addresses(func(d *draft) *[]string { return &d.config.HTTP }),
@@ -65,12 +65,64 @@ var trafficOptions = option.Table[draft, *line]{
 		Parse:   duration(func(d *draft) *settings.Duration { return &d.config.ShutdownTimeout }, 1),
 		Example: "shutdown_timeout 30s",
 	},
+}
+
+// requestOptions configure how requests are handled.
+var requestOptions = option.Table[draft, *line]{
 	{
-		Name: "configmap", Values: "<namespace/name>",
-		Parse:   value(func(d *draft) *ir.Name { return &d.config.ConfigMap }, namespacedName),
-		Doc:     "The page [ConfigMap](configmap.md) lists the keys.",
-		Example: "configmap ingress-nginx/ingress-nginx-controller",
+		Name: "body_files", Values: "<size>",
+		Parse:   size(func(d *draft) *int64 { return &d.config.BodyFiles }),
+		Example: "body_files 2GiB",
 	},
+	{
+		Name: "strict_paths", Parse: enable(func(d *draft) *bool { return &d.config.StrictPaths }),
+		Example: "strict_paths",
+	},
+	{
+		Name: "access_log", Values: "off",
+		Parse: one(func(d *draft) *string { return &d.config.AccessLog },
+			words("; without the option, the ConfigMap decides what is logged", settings.AccessLogOff)),
+		Doc: "Keys of the ConfigMap can change the formats: " +
+			"[log-format-upstream](configmap.md#log-format-upstream) and " +
+			"[log-format-stream](configmap.md#log-format-stream).",
+		Example: "access_log off",
+	},
+	{
+		Name: "via", Values: "[answers | endpoints]...", Parse: setVia,
+		Doc: "Adds a `Via` header. The word `answers` adds it to responses, so that clients see that the response " +
+			"came through a proxy. The word `endpoints` adds it to requests to endpoints and to services such as " +
+			"`auth-url`. Both words can be given. Without a word, the option has the same meaning as `via answers`. " +
+			"RFC 9110, section 7.6.3, requires gateways to send `Via` with requests. It is disabled by default, as " +
+			"in ingress-nginx, because some servers do not compress responses to requests with this header: nginx " +
+			"unless `gzip_proxied` allows it, and IIS unless `noCompressionForProxies` is false. Loops are detected " +
+			"by the header `CDN-Loop` (RFC 8586), which requests to endpoints always have.",
+		Example: "via answers endpoints",
+		Default: "responses have a `Via` header only if the endpoint adds one, and requests only if the client adds " +
+			"one",
+	},
+	{
+		Name: "ssl_passthrough", Parse: enable(func(d *draft) *bool { return &d.config.SSLPassthrough }),
+		Doc:     "For details, see [TLS](tls.md#passthrough).",
+		Example: "ssl_passthrough",
+	},
+	{
+		Name: "default_backend", Values: "<namespace/name[:port]>",
+		Parse:   value(func(d *draft) *ir.ServicePort { return &d.config.DefaultBackend }, servicePort),
+		Doc:     "For the error pages, see [custom-http-errors](annotations.md#custom-http-errors).",
+		Example: "default_backend ingress-nginx/default-backend",
+	},
+	{
+		Name: "chain", Values: "<name> { <directives...> }", Parse: setChain,
+		Doc: "Caddy directives that run before a request is sent to the backend, for Ingresses that list this chain " +
+			"in the annotation `k8singress.io/chains`. Every directive that a `route` block accepts is allowed, " +
+			"including directives of plugins. The directives run in the order in which they are written. " +
+			"[Chains](chains.md) has a complete example. The option may be repeated with different names.",
+		Example: "chain staff {\n\t@outside not client_ip private_ranges\n\trespond @outside 403\n}", Default: "none",
+	},
+}
+
+// portOptions configure TCP and UDP ports.
+var portOptions = option.Table[draft, *line]{
 	{
 		Name: "tcp_services", Values: "<namespace/name>",
 		Parse:   value(func(d *draft) *ir.Name { return &d.config.TCPServices }, namespacedName),
@@ -117,37 +169,10 @@ var trafficOptions = option.Table[draft, *line]{
 		Parse:   duration(func(d *draft) *settings.Duration { return &d.config.ServiceMaxIdleTimeout }, time.Second),
 		Example: "service_max_idle_timeout 10m",
 	},
-	{
-		Name: "body_files", Values: "<size>",
-		Parse:   size(func(d *draft) *int64 { return &d.config.BodyFiles }),
-		Example: "body_files 2GiB",
-	},
-	{
-		Name: "strict_paths", Parse: enable(func(d *draft) *bool { return &d.config.StrictPaths }),
-		Example: "strict_paths",
-	},
-	{
-		Name: "access_log", Values: "off",
-		Parse: one(func(d *draft) *string { return &d.config.AccessLog },
-			words("; without the option, the ConfigMap decides what is logged", settings.AccessLogOff)),
-		Doc: "Keys of the ConfigMap can change the formats: " +
-			"[log-format-upstream](configmap.md#log-format-upstream) and " +
-			"[log-format-stream](configmap.md#log-format-stream).",
-		Example: "access_log off",
-	},
-	{
-		Name: "via", Values: "[answers | endpoints]...", Parse: setVia,
-		Doc: "Adds a `Via` header. The word `answers` adds it to responses, so that clients see that the response " +
-			"came through a proxy. The word `endpoints` adds it to requests to endpoints and to services such as " +
-			"`auth-url`. Both words can be given. Without a word, the option has the same meaning as `via answers`. " +
-			"RFC 9110, section 7.6.3, requires gateways to send `Via` with requests. It is disabled by default, as " +
-			"in ingress-nginx, because some servers do not compress responses to requests with this header: nginx " +
-			"unless `gzip_proxied` allows it, and IIS unless `noCompressionForProxies` is false. Loops are detected " +
-			"by the header `CDN-Loop` (RFC 8586), which requests to endpoints always have.",
-		Example: "via answers endpoints",
-		Default: "responses have a `Via` header only if the endpoint adds one, and requests only if the client adds " +
-			"one",
-	},
+}
+
+// endpointOptions configure which endpoints requests can reach.
+var endpointOptions = option.Table[draft, *line]{
 	{
 		Name: "external_names", Values: "off | all",
 		Parse: one(func(d *draft) *string { return &d.config.ExternalNames },
