@@ -75,9 +75,12 @@ func addStructure(adapted []byte, global []caddyfile.Segment) ([]byte, []caddyco
 	if err := json.Unmarshal(adapted, &config); err != nil {
 		return nil, nil, fmt.Errorf("decoding the adapted configuration: %w", err)
 	}
-	if address := adminAddress(o.Admin); address != "" {
-		config["apps"].(map[string]any)[name].(map[string]any)["admin"] = address
+	options, err := withIssuerDefaults(options, global)
+	if err != nil {
+		return nil, nil, err
 	}
+	options.Admin = cmp.Or(adminAddress(o.Admin), options.Admin)
+	config["apps"].(map[string]any)[name] = structure.Tree(options)
 	hasSites := len(structure.Branch(config, "apps", "http", "servers")) > 0
 	ignored, err := addServerOptions(config, global, options)
 	if err != nil {

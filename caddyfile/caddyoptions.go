@@ -49,22 +49,23 @@ const ofSites = "it only applies to certificates of sites. "
 
 // caddyOptions lists all global options of Caddy 2.11, in alphabetical order. The options of servers follow.
 var caddyOptions = []caddyOption{
-	{"acme_ca", noEffect, ofSites + "Set the option `acme_ca` of k8singress"},
-	{"acme_ca_root", noEffect, ofSites + "Set `issuer acme { trusted_roots <file> }` of k8singress"},
-	{"acme_dns", noEffect, ofSites + "Set `issuer acme { dns <provider> }` of k8singress"},
-	{"acme_eab", noEffect, ofSites + "Set `issuer acme { eab <key_id> <mac_key> }` of k8singress"},
+	{"acme_ca", works, "the option `acme_ca` of k8singress and `dir` in `issuer` take precedence"},
+	{"acme_ca_root", works, "trusted in addition to `trusted_roots` in `issuer`"},
+	{"acme_dns", works, "`dns` in `issuer` takes precedence"},
+	{"acme_eab", works, "`eab` in `issuer` takes precedence"},
 	{"admin", works, "the controller uses the same address"},
 	{"auto_https", forSites, "it only applies to sites. Set the option `auto_https` of k8singress"},
-	{"cert_issuer", noEffect, ofSites + "Set the option `issuer` of k8singress"},
-	{"cert_lifetime", noEffect, ofSites + "Set `issuer acme { lifetime <duration> }` of k8singress"},
+	{"cert_issuer", works, "the option `issuer` of k8singress takes precedence"},
+	{"cert_lifetime", works,
+		"`lifetime` in `issuer` takes precedence. Without an issuer or another default for ACME, it has no effect"},
 	{"debug", works, "also logs the controller's messages at level DEBUG"},
 	{"default_bind", worksInSites,
 		"the options `http` and `https` of k8singress take addresses with a host, such as `http 10.0.0.1:80`"},
 	{"default_sni", worksInSites,
 		"clients without a server name get the certificate of the option `default_certificate` of k8singress"},
-	{"dns", noEffect, ofSites + "Set `issuer acme { dns <provider> }` of k8singress"},
+	{"dns", works, "the provider for `acme_dns`, and for `dns` without a provider in `issuer`"},
 	{"ech", noEffect, "Encrypted ClientHello is not supported for hosts of Ingresses"},
-	{"email", noEffect, ofSites + "Set the option `email` of k8singress"},
+	{"email", works, "the option `email` of k8singress and `email` in `issuer` take precedence"},
 	{"events", noEffect, "events about certificates are only emitted for sites"},
 	{"fallback_sni", worksInSites,
 		"clients with an unknown server name get the certificate of the option `default_certificate` of k8singress"},
@@ -73,7 +74,7 @@ var caddyOptions = []caddyOption{
 	{"http_port", worksInSites, "set the option `http` of k8singress"},
 	{"https_port", worksInSites, "set the option `https` of k8singress"},
 	{"key_type", noEffect, ofSites + "Set the option `key_type` of k8singress"},
-	{"local_certs", noEffect, ofSites + "Set `issuer internal` of k8singress"},
+	{"local_certs", works, "the option `issuer` of k8singress takes precedence"},
 	{"log", works, "the controller logs below `k8singress`. Its access log has settings in the ConfigMap"},
 	{"metrics", worksInSites,
 		"the metrics of requests for hosts of Ingresses begin with `k8singress_`, and have no label for the host"},
@@ -83,7 +84,7 @@ var caddyOptions = []caddyOption{
 	{"order", works, "sorts the directives of sites. A chain runs its directives in the order of the file"},
 	{"persist_config", works, "it is always off"},
 	{"pki", works, "`issuer internal { ca <name> }` of k8singress uses its certificate authorities"},
-	{"preferred_chains", noEffect, ofSites + "Set `issuer acme { preferred_chains ... }` of k8singress"},
+	{"preferred_chains", works, "`preferred_chains` in `issuer` takes precedence"},
 	{"renew_interval", noEffect, ofSites + "Certificates of Ingresses have their own schedule"},
 	{"renewal_window_ratio", noEffect, ofSites + "Certificates of Ingresses have their own schedule"},
 	{"servers", works, "the options in its block follow"},
@@ -93,7 +94,7 @@ var caddyOptions = []caddyOption{
 	{"storage_check", noEffect, "the check is off in a configuration with k8singress, also for sites"},
 	{"storage_clean_interval", works, "cleans the storage"},
 	{"tls_automate_names", noEffect, "hosts of Ingresses get certificates as their `spec.tls` says"},
-	{"tls_resolvers", noEffect, ofSites + "Set `issuer acme { resolvers <address>... }` of k8singress"},
+	{"tls_resolvers", works, "used for the DNS challenge. `resolvers` in `issuer` takes precedence"},
 
 	{"servers 0rtt", works, "it is always off"},
 	{"servers client_ip_headers", worksInSites, "set the ConfigMap key `forwarded-for-header`"},
@@ -171,16 +172,16 @@ func warnings(global []caddyfile.Segment, hasSites bool, c settings.Config) (all
 		if segment.Directive() != "servers" || address != "" && !slices.ContainsFunc(ours, sameAs(address)) {
 			continue
 		}
-		for _, option := range serverSegments(segment) {
+		for _, option := range optionsIn(segment) {
 			warn("servers "+option.Directive(), option[0])
 		}
 	}
 	return all
 }
 
-// serverSegments returns the options in the block of the global option servers.
-func serverSegments(servers caddyfile.Segment) (all []caddyfile.Segment) {
-	d := caddyfile.NewDispenser(servers)
+// optionsIn returns the options in the block of a global option, which may have one argument before the block.
+func optionsIn(option caddyfile.Segment) (all []caddyfile.Segment) {
+	d := caddyfile.NewDispenser(option)
 	d.Next()
 	d.NextArg()
 	for d.NextBlock(0) {

@@ -45,11 +45,12 @@ var certificateOptions = option.Table[draft, *line]{
 		Doc: "The issuer of certificates for Ingress hosts, as in Caddy's directive `tls` and its global option " +
 			"`cert_issuer`: `acme`, `zerossl`, `internal`, or an issuer of a plugin. The option may be repeated: if " +
 			"one issuer fails, the next one is tried. The block of `acme` configures the DNS challenge, external " +
-			"accounts, profiles and preferred chains. With `internal`, Caddy itself is the certificate authority. " +
+			"accounts, profiles and preferred chains. Caddy's global options, such as `acme_dns`, are the defaults " +
+			"([Automatic HTTPS](https.md#issuers)). With `internal`, Caddy itself is the certificate authority. " +
 			"Clients do not trust its root certificate until you install the certificate on them, and Caddy does not " +
 			"add the certificate to the trust store of this machine.",
 		Example: "issuer acme {\n\temail ops@example.com\n\tprofile shortlived\n}",
-		Default: "ACME, with `email` and `acme_ca`",
+		Default: "the global option `cert_issuer`, or ACME with `email` and `acme_ca`",
 	},
 	{
 		Name: "key_type", Values: "<type>", Parse: one(func(d *draft) *string { return &d.config.KeyType },

@@ -137,7 +137,7 @@ func serverSettings(servers caddyfile.Segment) (jsonServer, error) {
 		return nil, nil
 	}
 	block := caddyfile.Segment{servers[0], servers[open]}
-	for _, option := range serverSegments(servers) {
+	for _, option := range optionsIn(servers) {
 		if o := findCaddyOption("servers " + option.Directive()); o != nil && o.Fate == works {
 			block = append(block, option...)
 		}

@@ -318,16 +318,17 @@ type Config struct {
 	// does not exist. As soon as the Secret exists, its certificate is used instead. Default: hosts whose Secret does
 	// not exist get the default certificate.
 	ACMEOnMissingSecret bool `json:"acme_on_missing_secret,omitempty"`
-	// Email is the contact address that the certificate authority for Ingress hosts gets. For sites of your own, use
-	// Caddy's global option `email`. Default: none.
+	// Email is the contact address that the certificate authority for Ingress hosts gets. Default: Caddy's global
+	// option `email`, which sites use, too.
 	Email string `json:"email,omitempty"`
 	// ACMECA is the URL of the ACME directory of the certificate authority for Ingress hosts. A private certificate
 	// authority may issue certificates for any name, such as `web.local`. If this machine does not trust the TLS
-	// certificate of the directory, use `issuer acme` with `dir` and `trusted_roots` instead. For sites of your own,
-	// use Caddy's global option `acme_ca`. Default: Caddy's default certificate authorities.
+	// certificate of the directory, use Caddy's global option `acme_ca_root`, or `issuer acme` with `dir` and
+	// `trusted_roots` instead. Default: Caddy's global option `acme_ca`, or Caddy's default certificate authorities.
 	ACMECA string `json:"acme_ca,omitempty"`
 	// Issuers lists the issuers of certificates for Ingress hosts, which are modules of Caddy's namespace tls.issuance.
-	// They are tried in order until one issues a certificate. Default: ACME with Email and ACMECA.
+	// They are tried in order until one issues a certificate. Caddy's global options, such as `acme_dns` and `acme_eab`,
+	// are the defaults of each issuer. Default: Caddy's global option `cert_issuer`, or ACME with Email and ACMECA.
 	Issuers []json.RawMessage `json:"issuers,omitempty" caddy:"namespace=tls.issuance inline_key=module"`
 	// KeyType is the key type of certificates from issuers: `p256`, `p384`, `rsa2048`, `rsa4096` or `ed25519`. Default:
 	// p256.

@@ -7,6 +7,7 @@ import (
 	"net/url"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/libdns/libdns"
 )
 
@@ -19,6 +20,19 @@ type dnsProvider struct {
 
 func (*dnsProvider) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "dns.providers.featuretests", New: func() caddy.Module { return new(dnsProvider) }}
+}
+
+// UnmarshalCaddyfile parses the name of the provider and its address.
+func (p *dnsProvider) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next()
+	d.AllArgs(&p.Control)
+	return nil
+}
+
+// Provision replaces placeholders in the address, as the modules of DNS providers do.
+func (p *dnsProvider) Provision(caddy.Context) error {
+	p.Control = caddy.NewReplacer().ReplaceAll(p.Control, "")
+	return nil
 }
 
 func (p *dnsProvider) AppendRecords(ctx context.Context, zone string, all []libdns.Record) ([]libdns.Record, error) {
