@@ -88,11 +88,16 @@ func copyWithFreePorts(t *testing.T, example string) map[string]string {
 // start runs the example with a Caddy in this process.
 func start(t *testing.T, example string) {
 	t.Helper()
+	startFile(t, "examples/"+example+"/Caddyfile")
+}
+
+// startFile runs a Caddyfile with a Caddy in this process.
+func startFile(t *testing.T, path string) {
+	t.Helper()
 	// Caddy keeps its files below these.
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-	path := "examples/" + example + "/Caddyfile"
 	config, warnings, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(read(t, path)),
 		map[string]any{"filename": path})
 	if err != nil || len(warnings) > 0 {

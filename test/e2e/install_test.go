@@ -77,6 +77,7 @@ func TestInstall(t *testing.T) {
 		r.checkServed("cluster", "edge")
 		r.run(page["kustomize"][2])
 	})
+	t.Run("first Ingress", func(t *testing.T) { followFirstIngress(c.in(t)) })
 	t.Run("rendered anew", func(t *testing.T) {
 		r := r.inTest(t)
 		r.atEnd(kubectlDelete + "--filename least.yaml\n" + kubectlDelete + "namespace edge")
