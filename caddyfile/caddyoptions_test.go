@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -107,5 +108,12 @@ func unquoted(literal *ast.BasicLit) string {
 }
 
 func TestCaddyPage(t *testing.T) {
-	fixture.Printed(t, "../docs/caddy.md", map[string]any{"Rows": caddyOptions}, *update)
+	example, err := os.ReadFile("../examples/embedding_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, function, _ := strings.Cut(string(example), "\n// serveFolder ")
+	function, _, _ = strings.Cut(function, "\n\n//")
+	fixture.Printed(t, "../docs/caddy.md",
+		map[string]any{"Rows": caddyOptions, "Embedding": "// serveFolder " + function}, *update)
 }
