@@ -14,7 +14,6 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 	"github.com/k8singress/k8singress/internal/translate/annotations"
-	"github.com/k8singress/k8singress/internal/translate/backends"
 	"github.com/k8singress/k8singress/internal/translate/configmap"
 	"github.com/k8singress/k8singress/internal/translate/ingress"
 	"github.com/k8singress/k8singress/internal/translate/streams"
@@ -31,6 +30,8 @@ type defaults struct {
 	verdicts map[ir.Ref]*report.Verdict
 	// backend is the default backend, or nil.
 	backend *ir.Backend
+	// followed are the backends that Caddy modules use.
+	followed []ir.FollowedBackend
 	// hasBackend reports whether the option default_backend is set.
 	hasBackend bool
 	// listening are the ports that http-snippet opens.
@@ -44,6 +45,7 @@ func readDefaults(s *snapshot.Snapshot, o Options) *defaults {
 	d.hasBackend = !o.DefaultBackend.IsZero()
 	d.configMap(s, o.ConfigMap, o.Streams.Reserved)
 	d.defaultBackend(s, o)
+	d.follow(s, o)
 	d.ingress.Classes = map[string]ingress.Class{}
 	defaultClasses := ingress.DefaultClasses(s)
 	for class := range snapshot.Of[*networkingv1.IngressClass](s).All() {
@@ -139,14 +141,10 @@ func (d *defaults) defaultBackend(s *snapshot.Snapshot, o Options) {
 	if !d.hasBackend {
 		return
 	}
-	ref, where := o.DefaultBackend.Service.Of(kinds.Service), backends.Options{ExternalNames: o.Ingress.ExternalNames}
+	ref := o.DefaultBackend.Service.Of(kinds.Service)
 	d.refs[ref] = struct{}{}
 	var p *report.Problem
-	if o.DefaultBackend.Port == "" {
-		d.backend, p = backends.FindFirst(s, ref, where)
-	} else {
-		d.backend, p = backends.Find(s, ref, o.DefaultBackend.Port, ir.TCP, where)
-	}
+	d.backend, p = find(s, ir.FollowedPort{ServicePort: o.DefaultBackend, Protocol: ir.TCP}, o)
 	d.global.DefaultBackend = d.backend.ID
 	if p != nil {
 		d.say(ref, report.Problem{Severity: p.Severity, Reason: p.Reason,

@@ -395,6 +395,9 @@ func checkIncremental(t *rapid.T, w *world, o translate.Options) {
 		if waiting != nil {
 			s = s.Joined(waiting)
 		}
+		if once(t, 4, "follow") {
+			o.Followed = drawFollowed(t)
+		}
 		// Sometimes several changes are translated together.
 		if waiting = nil; once(t, 4, "wait") {
 			waiting = s
@@ -402,6 +405,19 @@ func checkIncremental(t *rapid.T, w *world, o translate.Options) {
 		}
 		equal(t, translator, s, o)
 	}
+}
+
+// drawFollowed draws the Service ports that Caddy modules use.
+func drawFollowed(t *rapid.T) []ir.FollowedPort {
+	var all []ir.FollowedPort
+	for range rapid.IntRange(0, 3).Draw(t, "followed") {
+		port := ir.FollowedPort{Protocol: draw(t, []ir.Protocol{ir.TCP, ir.TCP, ir.UDP})}
+		port.Service = ir.Name{Namespace: draw(t, namespaces), Name: draw(t, names)}
+		port.Port = draw(t, []string{"80", "http", "nope", ""})
+		all = append(all, port)
+	}
+	slices.SortFunc(all, ir.FollowedPort.Compare)
+	return slices.Compact(all)
 }
 
 // equal checks that a translator returns the same result for a snapshot as a new translator.

@@ -46,6 +46,7 @@ func (t *Translator) publish(c *change) {
 			func(c *ir.Certificate) string { return c.Host }, cmp.Compare[string]),
 		Backends: patched(t.config.Backends, backends, func(b *ir.Backend) string { return b.ID },
 			cmp.Compare[string]),
+		Followed:           t.defaults.followed,
 		StreamRoutes:       without(t.streams.Routes, refused),
 		Global:             keep(t.config.Global, t.heads.in(t.defaults.global)),
 		DefaultCertificate: keep(t.config.DefaultCertificate, defaultCertificate(t.options.DefaultCertificate)),

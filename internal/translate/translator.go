@@ -90,7 +90,7 @@ func (t *Translator) reset(o Options) {
 // and the report have the same pointers as in the previous call.
 func (t *Translator) Translate(s *snapshot.Snapshot, o Options) (*ir.Config, *report.Report) {
 	c := &change{hosts: set[string]{}, objects: set[ir.Ref]{}, backends: set[string]{}}
-	if t.results == nil || s.Since != t.seen || !reflect.DeepEqual(o, t.options) {
+	if t.results == nil || s.Since != t.seen || !t.options.sameExceptFollowed(o) {
 		t.reset(o)
 		t.readDefaults(c, s)
 		for object := range snapshot.Of[*networkingv1.Ingress](s).All() {
@@ -98,7 +98,7 @@ func (t *Translator) Translate(s *snapshot.Snapshot, o Options) (*ir.Config, *re
 		}
 		t.readStreams(c, s)
 	} else {
-		t.retranslateChanged(c, s)
+		t.retranslateChanged(c, s, o.Followed)
 	}
 	t.seen = s.Sequence
 	t.mergeHosts(c)
@@ -138,10 +138,13 @@ func refOf(object *networkingv1.Ingress) ir.Ref {
 }
 
 // retranslateChanged translates all Ingresses again that have changed themselves, or that depend on a changed object.
-func (t *Translator) retranslateChanged(c *change, s *snapshot.Snapshot) {
+// followed is the new value of the option Followed.
+func (t *Translator) retranslateChanged(c *change, s *snapshot.Snapshot, followed []ir.FollowedPort) {
 	again := set[ir.Ref]{}
 	policy, ports := t.defaults.global.Streams, t.listeningPorts()
-	if t.defaultsTouched(s) && t.readDefaults(c, s) {
+	touched := t.defaultsTouched(s) || !slices.Equal(t.options.Followed, followed)
+	t.options.Followed = followed
+	if touched && t.readDefaults(c, s) {
 		again.add(maps.Keys(t.results))
 	}
 	streamsToo := t.defaults.global.Streams != policy || !slices.Equal(ports, t.listeningPorts())
@@ -181,8 +184,12 @@ func (t *Translator) readDefaults(c *change, s *snapshot.Snapshot) (all bool) {
 	for _, d := range []*defaults{old, t.defaults} {
 		c.objects.add(maps.Keys(d.verdicts))
 	}
-	t.countBackend(c, t.defaults.backend, 1)
-	t.countBackend(c, old.backend, -1)
+	for b := range t.defaults.backends() {
+		t.countBackend(c, b, 1)
+	}
+	for b := range old.backends() {
+		t.countBackend(c, b, -1)
+	}
 	t.readListening(c)
 	return !reflect.DeepEqual(old.ingress.Defaults, t.defaults.ingress.Defaults)
 }
@@ -353,11 +360,21 @@ type Options struct {
 	DefaultCertificate ir.Name
 	// DefaultBackend is the backend for requests that no route matches. It may be empty.
 	DefaultBackend ir.ServicePort
+	// Followed lists the Service ports that Caddy modules use, sorted.
+	Followed []ir.FollowedPort
+	// Namespaces lists the namespaces whose objects are read. Empty means all namespaces. It is only used in messages.
+	Namespaces []string
 	// Ownership is the policy that decides which namespace owns a host.
 	Ownership ownership.Policy
 	// HostsPerNamespace is the maximum number of hosts per namespace that get a certificate from an issuer. Zero means
 	// no limit.
 	HostsPerNamespace int
+}
+
+// sameExceptFollowed reports whether o and other are equal, apart from the field Followed.
+func (o Options) sameExceptFollowed(other Options) bool {
+	other.Followed = o.Followed
+	return reflect.DeepEqual(o, other)
 }
 
 // Translate returns the configuration to serve, and a report with the status and the problems of each object. The

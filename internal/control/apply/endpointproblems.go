@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/kinds"
 	"github.com/k8singress/k8singress/internal/model/report"
 	"github.com/k8singress/k8singress/internal/upstream/endpoints"
 )
@@ -46,6 +47,10 @@ func (l *Live) EndpointProblems(config *ir.Config) []*report.Verdict {
 			b := r.Backends[i].Backend
 			add(r.Origin, r.Field, b, cmp.Or(fallbackEffect(r.Backends, b, "connections go"), r.Protocol.Without()))
 		}
+	}
+	for i := range config.Followed {
+		b := config.Followed[i].Backend
+		add(config.Followed[i].Service.Of(kinds.Service), "", b, "requests and connections for it fail")
 	}
 	return verdicts
 }

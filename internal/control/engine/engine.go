@@ -24,6 +24,7 @@ import (
 	"github.com/k8singress/k8singress/internal/tls/certs"
 	"github.com/k8singress/k8singress/internal/tls/issuance"
 	"github.com/k8singress/k8singress/internal/upstream/endpoints"
+	"github.com/k8singress/k8singress/internal/upstream/services"
 	"github.com/k8singress/k8singress/l4app"
 )
 
@@ -68,6 +69,7 @@ type Engine struct {
 	publisher Publisher
 	metrics   *metrics
 	endpoints *endpoints.Table
+	services  *services.Registry
 	live      *apply.Live
 	issuance  *issuance.Manager
 
@@ -121,6 +123,7 @@ func New(source Source, publisher Publisher, log *zap.Logger) *Engine {
 	table := endpoints.NewTable()
 	e := &Engine{
 		log: log, source: source, publisher: publisher, metrics: newMetrics(), endpoints: table,
+		services: services.New(),
 		live:     apply.NewLive(table, log),
 		issuance: issuance.New(log),
 		done:     make(chan struct{}),
@@ -141,6 +144,9 @@ func (e *Engine) Table() *live.Table { return e.live.Table }
 
 // Certificates returns the store with the certificates for TLS handshakes.
 func (e *Engine) Certificates() *certs.Store { return e.live.Certificates }
+
+// Services returns the Services that Caddy modules use although no Kubernetes object refers to them.
+func (e *Engine) Services() *services.Registry { return e.services }
 
 // HasSource reports whether the engine reads Kubernetes objects from a cluster or a folder.
 func (e *Engine) HasSource() bool { return e.source != nil }

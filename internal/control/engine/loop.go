@@ -68,11 +68,8 @@ func (l *loop) run(ctx context.Context) {
 	// The loop was started by the first call of Adopt, so the channel already contains a value.
 	<-l.adopted
 	l.adopt(ctx)
-	var synced <-chan struct{}
+	synced := l.synced()
 	var changed <-chan struct{}
-	if l.source != nil {
-		synced = l.source.Synced()
-	}
 	again := time.NewTicker(statusPeriod)
 	defer again.Stop()
 	for {
@@ -99,6 +96,8 @@ func (l *loop) run(ctx context.Context) {
 		case <-l.issuance.Changed():
 			l.takeIssued()
 			l.publish()
+		case <-l.services.Changed():
+			l.follow()
 		case <-l.publisherChanged():
 			l.publish()
 		case <-l.hold.timer.C:
@@ -110,6 +109,14 @@ func (l *loop) run(ctx context.Context) {
 			l.onPatched(ctx, m)
 		}
 	}
+}
+
+// synced returns a channel that is closed when the source has read all objects. It returns nil if there is no source.
+func (l *loop) synced() <-chan struct{} {
+	if l.source == nil {
+		return nil
+	}
+	return l.source.Synced()
 }
 
 // startListeners opens the listeners of each listener group (additional ports with their own hosts) whose HTTP server

@@ -52,6 +52,9 @@ func options(o settings.Config) translate.Options {
 	t.Ingress.Defaults.ErrorPages.HasDefault = !o.DefaultBackend.IsZero()
 	t.Ingress.Issuance = issuing(o)
 	t.Ownership = owning(o)
+	if o.Source != nil && o.Source.Kubernetes != nil {
+		t.Namespaces = o.Source.Kubernetes.Namespaces
+	}
 	t.HostsPerNamespace = cmp.Or(o.HostsPerNamespace, settings.DefaultHostsPerNamespace)
 	return t
 }

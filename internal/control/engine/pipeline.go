@@ -26,7 +26,9 @@ func (l *loop) pipeline() {
 		s = l.unchanged()
 	}
 	l.pending = nil
-	config, verdicts := l.translator.Translate(s, options(l.settings))
+	o := options(l.settings)
+	o.Followed = l.services.Ports()
+	config, verdicts := l.translator.Translate(s, o)
 	waited := l.secretsWait.waiting()
 	if s.Changed = append(l.secretsWait.takeChanged(), s.Changed...); !l.secretsRead() {
 		l.waitForSecrets(s)
@@ -44,6 +46,7 @@ func (l *loop) pipeline() {
 		l.secrets = nil
 	}
 	l.apply(delta, s)
+	l.findFollowed()
 	if !delta.Empty() {
 		l.releaseSecrets()
 	}

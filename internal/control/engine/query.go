@@ -161,5 +161,6 @@ func (e *Engine) Load(ctx context.Context, d *document.Live) error {
 func (l *loop) serveDocument(d *document.Live) {
 	l.apply(document.Diff(l.document(), d), nil)
 	l.document = func() *document.Live { return d }
+	l.findFollowed()
 	l.publish()
 }

@@ -18,8 +18,10 @@ type Config struct {
 	// MoreGroups are additional groups with their own listeners, on other ports than the Ingresses. They are sorted by
 	// name.
 	MoreGroups []*ListenerGroup
-	// Backends contains all backends to which a route or a stream route refers, sorted by ID.
+	// Backends contains all backends to which a route, a stream route or an element of Followed refers, sorted by ID.
 	Backends []*Backend
+	// Followed are the backends that Caddy modules use although no Kubernetes object refers to them.
+	Followed []FollowedBackend
 	// StreamRoutes are the routes of TCP and UDP ports, sorted by protocol and port.
 	StreamRoutes []*StreamRoute
 	// Certificates lists the certificates of all hosts, sorted by host name.

@@ -1,6 +1,7 @@
 package ir
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -43,4 +44,25 @@ func (p *ServicePort) UnmarshalText(text []byte) (err error) {
 		*p, err = ParseServicePort(string(text))
 	}
 	return err
+}
+
+// FollowedPort is a port of a Service whose endpoints a Caddy module uses, although no Kubernetes object refers to it.
+type FollowedPort struct {
+	ServicePort
+	Protocol Protocol
+}
+
+// Compare orders ports by Service, then by port, then by protocol.
+func (p FollowedPort) Compare(other FollowedPort) int {
+	return cmp.Or(p.Service.Compare(other.Service), cmp.Compare(p.Port, other.Port),
+		cmp.Compare(p.Protocol, other.Protocol))
+}
+
+// FollowedBackend is the backend for a FollowedPort.
+type FollowedBackend struct {
+	FollowedPort
+	// Backend is never nil. Config.Backends contains a Backend with the same ID.
+	Backend *Backend
+	// Problem is the reason why the backend is missing, or empty.
+	Problem string
 }

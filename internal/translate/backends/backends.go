@@ -32,7 +32,7 @@ type Options struct {
 func Find(s *snapshot.Snapshot, service ir.Ref, port string, protocol ir.Protocol, o Options) (*ir.Backend,
 	*report.Problem) {
 	b := &ir.Backend{
-		ID: id(service, port, protocol), Namespace: service.Namespace, Service: service.Name, Protocol: protocol,
+		ID: ID(service, port, protocol), Namespace: service.Namespace, Service: service.Name, Protocol: protocol,
 		Missing: true,
 	}
 	object, ok := snapshot.Of[*corev1.Service](s).Get(service.Namespace, service.Name)
@@ -49,7 +49,7 @@ func Find(s *snapshot.Snapshot, service ir.Ref, port string, protocol ir.Protoco
 		return b, problem(report.InvalidBackend, "port",
 			"the Service %s/%s has no %s port %s", service.Namespace, service.Name, name, port)
 	}
-	b.ID = id(service, strconv.Itoa(int(found.Port)), protocol)
+	b.ID = ID(service, strconv.Itoa(int(found.Port)), protocol)
 	b.PortName, b.Missing = found.Name, false
 	b.NotReadyToo = object.Spec.PublishNotReadyAddresses
 	if ip := object.Spec.ClusterIP; ip != "" && ip != corev1.ClusterIPNone {
@@ -92,9 +92,9 @@ func problem(reason report.Reason, field, message string, args ...any) *report.P
 	return &report.Problem{Severity: report.Error, Reason: reason, Field: field, Message: fmt.Sprintf(message, args...)}
 }
 
-// id returns the ID of the backend for a port of a Service. Names are escaped, so that a name with a slash cannot
+// ID returns the ID of the backend for a port of a Service. Names are escaped, so that a name with a slash cannot
 // result in the ID of another backend.
-func id(service ir.Ref, port string, protocol ir.Protocol) string {
+func ID(service ir.Ref, port string, protocol ir.Protocol) string {
 	port = url.PathEscape(port)
 	if protocol == ir.UDP {
 		port += "/udp"

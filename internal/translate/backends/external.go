@@ -37,7 +37,7 @@ func external(b *ir.Backend, service *corev1.Service, port string, o Options) (*
 			"the Service %s of type ExternalName has no port %s: write the name of one of its ports, or a number", name,
 			port)
 	}
-	b.ID = id(ir.Ref{Namespace: service.Namespace, Name: service.Name}, strconv.Itoa(number), b.Protocol)
+	b.ID = ID(ir.Ref{Namespace: service.Namespace, Name: service.Name}, strconv.Itoa(number), b.Protocol)
 	b.ExternalName, b.Missing = net.JoinHostPort(host, strconv.Itoa(target)), false
 	b.LoadBalancing.ClientIP = clientIP(service)
 	return b, nil
