@@ -44,9 +44,6 @@ type caddyOption struct {
 	Doc string
 }
 
-// ofSites is the explanation for options that configure the certificates of sites.
-const ofSites = "it only applies to certificates of sites. "
-
 // caddyOptions lists all global options of Caddy 2.11, in alphabetical order. The options of servers follow.
 var caddyOptions = []caddyOption{
 	{"acme_ca", works, "the option `acme_ca` of k8singress and `dir` in `issuer` take precedence"},
@@ -73,7 +70,7 @@ var caddyOptions = []caddyOption{
 	{"grace_period", works, "the option `shutdown_timeout` of k8singress takes precedence"},
 	{"http_port", worksInSites, "set the option `http` of k8singress"},
 	{"https_port", worksInSites, "set the option `https` of k8singress"},
-	{"key_type", noEffect, ofSites + "Set the option `key_type` of k8singress"},
+	{"key_type", works, "the option `key_type` of k8singress takes precedence"},
 	{"local_certs", works, "the option `issuer` of k8singress takes precedence"},
 	{"log", works, "the controller logs below `k8singress`. Its access log has settings in the ConfigMap"},
 	{"metrics", worksInSites,
@@ -85,8 +82,11 @@ var caddyOptions = []caddyOption{
 	{"persist_config", works, "it is always off"},
 	{"pki", works, "`issuer internal { ca <name> }` of k8singress uses its certificate authorities"},
 	{"preferred_chains", works, "`preferred_chains` in `issuer` takes precedence"},
-	{"renew_interval", noEffect, ofSites + "Certificates of Ingresses have their own schedule"},
-	{"renewal_window_ratio", noEffect, ofSites + "Certificates of Ingresses have their own schedule"},
+	{"renew_interval", works,
+		"certificates are renewed at their time, without checks at intervals. The interval is the minimum between " +
+			"two requests for the time that the authority suggests. A certificate is renewed five intervals before it " +
+			"expires, or earlier. Default and minimum: one minute"},
+	{"renewal_window_ratio", works, "certificates are renewed when this part of their lifetime is left"},
 	{"servers", works, "the options in its block follow"},
 	{"shutdown_delay", works, "the option `shutdown_delay` of k8singress takes precedence"},
 	{"skip_install_trust", works, "the controller never installs a root certificate on the machine"},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/caddyserver/caddy/v2/modules/caddytls"
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/control/structure"
@@ -20,14 +21,32 @@ func (e *Engine) leads() bool { return e.publisher == nil || e.publisher.Leader(
 // configureIssuance provisions the certificate issuers under a new Caddy configuration. This configuration then also
 // handles the ACME challenges of the issuers.
 func (l *loop) configureIssuance(a *adoption) {
+	app, _ := a.ctx.AppIfConfigured("tls") // Without the app, there are no defaults.
+	policy, automation := tlsDefaults(app)
 	err := l.issuance.Configure(a.ctx, issuance.Options{
-		Issuers: structure.Issuers(a.settings), KeyType: a.settings.KeyType, HTTP: a.settings.HTTP,
-		HTTPS:          a.settings.HTTPS,
+		Issuers: structure.Issuers(a.settings), KeyType: cmp.Or(a.settings.KeyType, policy.KeyType),
+		RenewalRatio: policy.RenewalWindowRatio, RenewInterval: time.Duration(automation.RenewCheckInterval),
+		HTTP: a.settings.HTTP, HTTPS: a.settings.HTTPS,
 		NewHostsPerDay: newHostsPerDay(a.settings), Addresses: l.reachedAt(a.settings), Resolvers: a.settings.Resolvers,
 	})
 	if err != nil {
 		l.log.Error("cannot provision the certificate issuers of the new Caddy configuration", zap.Error(err))
 	}
+}
+
+// tlsDefaults returns settings of Caddy's TLS app that also apply to certificates for hosts of Ingresses: the policy
+// for names without a policy of their own, and the settings for all names.
+func tlsDefaults(app any) (*caddytls.AutomationPolicy, *caddytls.AutomationConfig) {
+	tls, ok := app.(*caddytls.TLS)
+	if !ok || tls.Automation == nil {
+		return &caddytls.AutomationPolicy{}, &caddytls.AutomationConfig{}
+	}
+	for _, policy := range tls.Automation.Policies {
+		if len(policy.SubjectsRaw) == 0 {
+			return policy, tls.Automation
+		}
+	}
+	return &caddytls.AutomationPolicy{}, tls.Automation
 }
 
 // newHostsPerDay returns the maximum number of host names per namespace and day for which new certificates are ordered.

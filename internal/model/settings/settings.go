@@ -331,7 +331,7 @@ type Config struct {
 	// are the defaults of each issuer. Default: Caddy's global option `cert_issuer`, or ACME with Email and ACMECA.
 	Issuers []json.RawMessage `json:"issuers,omitempty" caddy:"namespace=tls.issuance inline_key=module"`
 	// KeyType is the key type of certificates from issuers: `p256`, `p384`, `rsa2048`, `rsa4096` or `ed25519`. Default:
-	// p256.
+	// Caddy's global option `key_type`, or p256.
 	KeyType string `json:"key_type,omitempty"`
 	// HostsPerNamespace is the maximum number of hosts of one namespace for which the controller gets certificates from
 	// an issuer. If a namespace has more hosts, wildcards take precedence over other hosts, and older hosts over newer

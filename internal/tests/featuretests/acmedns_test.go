@@ -1,6 +1,7 @@
 package featuretests
 
 import (
+	"crypto/elliptic"
 	"fmt"
 	"slices"
 	"testing"
@@ -13,6 +14,7 @@ func TestWildcardFromACME(t *testing.T) {
 	in := newIngress(t)
 	ca := newAuthority(in)
 	t.Setenv("DNS_CONTROL", ca.Control)
+	t.Setenv("KEY_TYPE", "p384")
 	in.write("manifests.yaml", class+service("web", port, ip)+automatic("wild", "*.dns.example"))
 	in.loadCaddyfile(fmt.Sprintf(`{
 		admin %s
@@ -22,6 +24,7 @@ func TestWildcardFromACME(t *testing.T) {
 		acme_ca_root %s
 		acme_dns featuretests {env.DNS_CONTROL}
 		tls_resolvers %s
+		key_type {env.KEY_TYPE}
 		k8singress {
 			http %s
 			https %s
@@ -36,6 +39,9 @@ func TestWildcardFromACME(t *testing.T) {
 	leaf := in.trusted(ca.roots(), "any.dns.example")
 	if len(leaf.DNSNames) != 1 || leaf.DNSNames[0] != "*.dns.example" {
 		t.Errorf("the certificate is for %v", leaf.DNSNames)
+	}
+	if curve := in.curve("any.dns.example"); curve != elliptic.P384() {
+		t.Errorf("the curve of the key is %v", curve)
 	}
 	if got := ca.taken().Accounts; len(got) != 1 || !slices.Equal(got[0], []string{"mailto:ingresses@example.com"}) {
 		t.Errorf("the accounts have the contacts %q", got)

@@ -97,20 +97,27 @@ func TestTimeOfRenewal(t *testing.T) {
 			`","end":"2100-01-01T00:00:00Z"}}}}`)
 	}
 	for name, c := range map[string]struct {
-		leaf *x509.Certificate
-		meta []byte
-		want time.Time
+		leaf    *x509.Certificate
+		meta    []byte
+		want    time.Time
+		options Options
 	}{
-		"a third is left":     {leaf(0, 90*day), nil, now.Add(60 * day)},
-		"garbage beside it":   {leaf(0, 90*day), []byte("garbage"), now.Add(60 * day)},
-		"the clock is behind": {leaf(day, 91*day), nil, now.Add(61 * day)},
-		"it has expired":      {leaf(-91*day, -day), nil, now.Add(-31 * day)},
-		"minutes":             {leaf(0, 6*time.Minute), nil, now.Add(time.Minute)},
+		"a third is left":     {leaf(0, 90*day), nil, now.Add(60 * day), Options{}},
+		"garbage beside it":   {leaf(0, 90*day), []byte("garbage"), now.Add(60 * day), Options{}},
+		"the clock is behind": {leaf(day, 91*day), nil, now.Add(61 * day), Options{}},
+		"it has expired":      {leaf(-91*day, -day), nil, now.Add(-31 * day), Options{}},
+		"minutes":             {leaf(0, 6*time.Minute), nil, now.Add(time.Minute), Options{}},
 		"the authority wants it now": {leaf(0, 90*day), meta("2001-01-01T00:00:00Z"),
-			time.Date(2000, 12, 31, 23, 59, 0, 0, time.UTC)},
-		"it wants it too late": {leaf(0, 100*day), meta("2099-01-01T00:00:00Z"), now.Add(95 * day)},
+			time.Date(2000, 12, 31, 23, 59, 0, 0, time.UTC), Options{}},
+		"it wants it too late": {leaf(0, 100*day), meta("2099-01-01T00:00:00Z"), now.Add(95 * day), Options{}},
+		"half is left":         {leaf(0, 90*day), nil, now.Add(45 * day), Options{RenewalRatio: .5}},
+		"checks each day":      {leaf(0, 6*day), nil, now.Add(day), Options{RenewInterval: day}},
+		"the authority wants it, with checks each hour": {leaf(0, 90*day), meta("2001-01-01T00:00:00Z"),
+			time.Date(2000, 12, 31, 23, 0, 0, 0, time.UTC), Options{RenewInterval: time.Hour}},
+		"checks all the time": {leaf(0, 6*time.Minute), nil, now.Add(time.Minute),
+			Options{RenewInterval: time.Nanosecond}},
 	} {
-		if got := renewalOf(c.leaf, c.meta); got.at.Sub(c.want).Abs() > time.Second {
+		if got := scheduleOf(c.options).of(c.leaf, c.meta); got.at.Sub(c.want).Abs() > time.Second {
 			t.Errorf("%s: %v, want %v", name, got.at, c.want)
 		}
 	}

@@ -1,6 +1,7 @@
 package issuance
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -13,28 +14,50 @@ import (
 	"github.com/mholt/acmez/v3/acme"
 )
 
+// schedule determines when certificates are renewed. Its fields have the meaning of the fields of certmagic's
+// configuration, which checks again whether a renewal is due.
+type schedule struct {
+	// check is the interval between checks for renewals. It determines how early certmagic agrees to renew a
+	// certificate: up to check before the renewal time, or when less than five times check is left until the
+	// certificate expires. The controller renews certificates at their time, without periodic checks.
+	check time.Duration
+	// ratio is the part of a certificate's lifetime that is left at the renewal time, if the certificate authority
+	// suggests no time.
+	ratio float64
+}
+
+// renewCheck is the default and the minimum of schedule.check.
+const renewCheck = time.Minute
+
+func scheduleOf(o Options) schedule {
+	return schedule{check: max(o.RenewInterval, renewCheck), ratio: cmp.Or(o.RenewalRatio,
+		certmagic.DefaultRenewalWindowRatio)}
+}
+
 // renewal describes when a certificate must be renewed.
 type renewal struct {
 	at time.Time
 	// info is the ACME renewal information (ARI) from the certificate authority, or nil if it provides no such
 	// information.
 	info *acme.RenewalInfo
+	// check is copied from the schedule.
+	check time.Duration
 }
 
-// renewalOf calculates when a certificate must be renewed. If the certificate authority suggests a time, this time is
-// used. Otherwise it is the time when a third of the certificate's lifetime is left. In both cases, it is before the
-// certificate expires. The rules are the same as certmagic's, because certmagic checks again whether a renewal is due.
-func renewalOf(leaf *x509.Certificate, meta []byte) renewal {
-	var r renewal
+// of calculates when a certificate must be renewed. If the certificate authority suggests a time, this time is used.
+// Otherwise it is the time when the ratio of the certificate's lifetime is left. In both cases, it is before the
+// certificate expires. The rules are the same as certmagic's.
+func (s schedule) of(leaf *x509.Certificate, meta []byte) renewal {
+	r := renewal{check: s.check}
 	if _, issuer, err := decodeMeta(meta); err == nil {
 		r.info = issuer.RenewalInfo
 	}
 	lifetime := leaf.NotAfter.Sub(leaf.NotBefore)
-	r.at = leaf.NotAfter.Add(-lifetime / 3)
+	r.at = leaf.NotAfter.Add(-time.Duration(float64(lifetime) * s.ratio))
 	if r.info != nil && !suggested(r.info).IsZero() {
-		r.at = earlier(suggested(r.info).Add(-renewCheck), leaf.NotAfter.Add(-lifetime/20))
+		r.at = earlier(suggested(r.info).Add(-s.check), leaf.NotAfter.Add(-lifetime/20))
 	}
-	r.at = earlier(r.at, leaf.NotAfter.Add(-5*renewCheck))
+	r.at = earlier(r.at, leaf.NotAfter.Add(-5*s.check))
 	return r
 }
 
@@ -63,7 +86,7 @@ func (r *renewal) poll(last time.Time) (time.Time, bool) {
 	case r.info.RetryAfter == nil:
 		return last.Add(pollEvery), true
 	}
-	return later(*r.info.RetryAfter, last.Add(renewCheck)), true
+	return later(*r.info.RetryAfter, last.Add(r.check)), true
 }
 
 // fetchRenewal asks the certificate authority for the renewal time of a certificate, and stores the response where

@@ -188,16 +188,15 @@ func (m *Manager) plan(h *host, now time.Time) {
 		m.delayed.Set(h, h.nextRead(now, false))
 		return
 	}
-	due := now
+	due, pause := now, renewCheck
 	if h.issued != nil {
-		due = h.issued.renewal.at
+		due, pause = h.issued.renewal.at, h.issued.renewal.check
 	}
 	if h.lastError != nil {
 		due = later(due, h.lastError.NotBefore)
 	} else {
-		// A new certificate with a short lifetime may be due for renewal immediately, so wait at least renewCheck
-		// between two orders.
-		due = later(due, h.ordered.Add(renewCheck))
+		// A new certificate with a short lifetime may be due for renewal immediately, so wait between two orders.
+		due = later(due, h.ordered.Add(pause))
 	}
 	if !due.After(now) {
 		if h.issued != nil {

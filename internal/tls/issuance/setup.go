@@ -27,8 +27,14 @@ type Options struct {
 	// are used.
 	Issuers []json.RawMessage
 	// KeyType is the type of new private keys, such as "p256" (see Caddy's key_type). If empty, Caddy's default is
-	// used.
+	// used. It may contain placeholders.
 	KeyType string
+	// RenewalRatio is the part of a certificate's lifetime that is left when the certificate is renewed. If zero,
+	// certmagic's default is used.
+	RenewalRatio float64
+	// RenewInterval is the interval between checks for renewals (see Caddy's renew_interval). If it is shorter than a
+	// minute, it is a minute.
+	RenewInterval time.Duration
 	// HTTP and HTTPS are the listen addresses at which this process handles ACME challenges.
 	HTTP, HTTPS []string
 	// NewHostsPerDay is the maximum number of new host names per namespace for which certificates are ordered within 24
@@ -56,7 +62,8 @@ type setup struct {
 	// pauses maps the key of an issuer to its latest pause: the issuer's rate limit for the orders of all hosts.
 	pauses sync.Map
 	// retry is the delay between the first failed order for a host and the next attempt.
-	retry time.Duration
+	retry    time.Duration
+	schedule schedule
 	// newHostsPerDay and addresses are copied from the Options.
 	newHostsPerDay int
 	addresses      func() []string
@@ -82,12 +89,11 @@ type challengeStorage interface {
 	SetWanted(func(host string) bool)
 }
 
-// renewCheck is the interval between checks for renewals in certmagic's configuration. It determines how early
-// certmagic agrees to renew a certificate: up to renewCheck before the renewal time, or when less than five times
-// renewCheck is left until the certificate expires.
-const renewCheck = time.Minute
-
 func newSetup(ctx caddy.Context, o Options, m *Manager) (*setup, error) {
+	keyType, err := caddy.NewReplacer().ReplaceOrErr(o.KeyType, true, true)
+	if err != nil {
+		return nil, fmt.Errorf("the key type %q: %w", o.KeyType, err)
+	}
 	ctx, cancel := caddy.NewContext(ctx)
 	issuers, err := provision(ctx, o.Issuers)
 	if err != nil {
@@ -95,17 +101,19 @@ func newSetup(ctx caddy.Context, o Options, m *Manager) (*setup, error) {
 		return nil, err
 	}
 	s := &setup{
-		mark: markOf(o.Issuers), retry: m.retry, cancel: cancel,
+		schedule: scheduleOf(o),
+		mark:     markOf(o.Issuers), retry: m.retry, cancel: cancel,
 		newHostsPerDay: o.NewHostsPerDay, addresses: o.Addresses, resolver: resolverOf(o.Resolvers),
 	}
 	s.cache = certmagic.NewCache(certmagic.CacheOptions{
 		// certmagic requires this function, although the cache of certificates stays empty.
 		GetConfigForCert:   func(certmagic.Certificate) (*certmagic.Config, error) { return s.config, nil },
-		RenewCheckInterval: renewCheck, Logger: zap.NewNop(),
+		RenewCheckInterval: s.schedule.check, Logger: zap.NewNop(),
 	})
 	s.config = certmagic.New(s.cache, certmagic.Config{
 		Storage: ctx.Storage(), Issuers: issuers, Logger: m.log,
-		KeySource:           certmagic.StandardKeyGenerator{KeyType: certmagic.KeyType(o.KeyType)},
+		KeySource:           certmagic.StandardKeyGenerator{KeyType: certmagic.KeyType(keyType)},
+		RenewalWindowRatio:  s.schedule.ratio,
 		OCSP:                certmagic.OCSPConfig{DisableStapling: true},
 		DisableStorageCheck: true,
 	})
@@ -230,5 +238,5 @@ func (s *setup) loadFrom(ctx context.Context, issuer string, h *host) (*issued, 
 	if err != nil {
 		return nil, fmt.Errorf("the certificate %s in the storage cannot be read: %w", keys[0], err)
 	}
-	return &issued{pair: pair, issuerKey: issuer, renewal: renewalOf(pair.Leaf, parts[2])}, nil
+	return &issued{pair: pair, issuerKey: issuer, renewal: s.schedule.of(pair.Leaf, parts[2])}, nil
 }
