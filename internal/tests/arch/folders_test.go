@@ -59,6 +59,7 @@ var exceptions = []struct {
 	name, path, reason string
 }{
 	{"internal/process/caddyinternals", caddy, "it has every use of the private parts of Caddy"},
+	{"internal/process/events", caddy, "it emits events of Caddy's events app"},
 	{"internal/process/logs", caddy, "it hands log lines over to the loggers of the running configuration"},
 	{"internal/process/netaddr", caddy, "it parses addresses as Caddy does"},
 	{"internal/tls/issuance", caddy, "it uses Caddy's issuers"},
