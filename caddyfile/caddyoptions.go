@@ -63,7 +63,7 @@ var caddyOptions = []caddyOption{
 	{"dns", works, "the provider for `acme_dns`, and for `dns` without a provider in `issuer`"},
 	{"ech", noEffect, "Encrypted ClientHello is not supported for hosts of Ingresses"},
 	{"email", works, "the option `email` of k8singress and `email` in `issuer` take precedence"},
-	{"events", noEffect, "events about certificates are only emitted for sites"},
+	{"events", works, "see [Events](#events)"},
 	{"fallback_sni", worksInSites,
 		"clients with an unknown server name get the certificate of the option `default_certificate` of k8singress"},
 	{"filesystem", works, "chains can use the file system"},

@@ -17,6 +17,7 @@ import (
 	"github.com/k8singress/k8singress/internal/control/engine"
 	"github.com/k8singress/k8singress/internal/model/document"
 	"github.com/k8singress/k8singress/internal/model/settings"
+	"github.com/k8singress/k8singress/internal/process/events"
 	"github.com/k8singress/k8singress/internal/process/gctune"
 	"github.com/k8singress/k8singress/internal/process/logs"
 )
@@ -40,6 +41,7 @@ type App struct {
 	engine *engine.Engine
 	key    string
 	logs   *logs.Config
+	events *events.Config
 }
 
 // engines holds the running engines, which watch the Kubernetes objects and maintain the routing tables. The pool lets
@@ -69,6 +71,9 @@ func (a *App) Provision(ctx caddy.Context) error {
 	a.ctx, a.logs = ctx, logs.Add(ctx)
 	config, err := a.settings()
 	if err != nil {
+		return err
+	}
+	if a.events, err = events.Add(ctx); err != nil {
 		return err
 	}
 	a.config = config.WithDefaults()
@@ -143,6 +148,7 @@ func (a *App) Start() error {
 func (a *App) Stop() error {
 	a.logs.Stop()
 	started.leave(a)
+	a.events.Stop()
 	if caddy.Exiting() {
 		leaving.stopped.CompareAndSwap(0, time.Now().UnixNano())
 		leaving.app.Store(a)
@@ -159,6 +165,7 @@ func (a *App) Cleanup() error {
 		return nil
 	}
 	started.leave(a)
+	a.events.Stop()
 	_, err := engines.Delete(a.key)
 	return err
 }

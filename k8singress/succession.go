@@ -59,5 +59,6 @@ func (s *succession) follow() {
 	}
 	a := s.apps[0]
 	s.head.Store(a.engine)
+	a.engine.Events().Use(a.events)
 	a.engine.Adopt(a.ctx, a.config, a.Live)
 }

@@ -49,7 +49,7 @@ var order = []folder{
 	{name: "ingressnginx"},
 	{name: "cmd", imports: []string{caddy}},
 	{name: "internal/tests", imports: []string{runProgram}, tests: true},
-	{name: "examples", tests: true},
+	{name: "examples", imports: []string{caddy}, tests: true},
 	{name: "charts", tests: true},
 	{name: "bench", imports: []string{runProgram}, tests: true},
 }
