@@ -20,6 +20,7 @@ import (
 	"github.com/k8singress/k8singress/internal/process/events"
 	"github.com/k8singress/k8singress/internal/process/gctune"
 	"github.com/k8singress/k8singress/internal/process/logs"
+	"github.com/k8singress/k8singress/l4app"
 )
 
 func init() { caddy.RegisterModule(new(App)) }
@@ -128,9 +129,12 @@ func (a *App) registerMetrics(registry *prometheus.Registry) error {
 
 // Start passes the configuration to the engine. The configuration takes effect once Caddy has stopped the app of the
 // previous configuration. Start does not wait for Kubernetes objects; until they are loaded, requests get 503. Start
-// returns an error if one of the handler chains in the configuration cannot be provisioned.
+// returns an error if one of the handler chains or stream chains in the configuration cannot be provisioned.
 func (a *App) Start() error {
 	if err := checkChains(a.ctx, a.config.Chains); err != nil {
+		return err
+	}
+	if err := l4app.CheckStreamChains(a.ctx, a.config.StreamChains); err != nil {
 		return err
 	}
 	gctune.Keep()
