@@ -9,6 +9,7 @@ import (
 	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/live"
 	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/http/realip"
 )
 
 // account records a finished request in the metrics and, with one line, in the access log. Every code path that
@@ -34,24 +35,24 @@ func markAccounted(ctx context.Context) {
 // accountOthers returns a function that must be called at the end of each request to Caddy's HTTP server. If the
 // request was not recorded yet, the function adds it to the access log and the metrics. This is necessary if Caddy
 // itself responds, for example to an ACME challenge.
-func accountOthers(w message.Writer, r *message.Request) (end func(status int)) {
+func accountOthers(clients *realip.Policy, w message.Writer, r *message.Request) (end func(status int)) {
 	accounted, began := new(bool), time.Now()
 	r.SetContext(context.WithValue(r.Context(), accountedKey{}, accounted))
 	return func(status int) {
 		if !*accounted {
-			accountBare(w, r, status, began)
+			accountBare(clients, w, r, status, began)
 		}
 	}
 }
 
 // accountBare writes a line to the access log and updates the metrics for a request that was not looked up in the
-// routing table.
-func accountBare(w message.Writer, r *message.Request, status int, began time.Time) {
+// routing table. clients determines the client of the request.
+func accountBare(clients *realip.Policy, w message.Writer, r *message.Request, status int, began time.Time) {
 	table := runningTable()
 	if table == nil {
 		return
 	}
-	x := &exchange.Exchange{Request: r, Writer: w, Status: status, Clients: table.Clients(), Global: table.Global()}
+	x := &exchange.Exchange{Request: r, Writer: w, Status: status, Clients: clients, Global: table.Global()}
 	account(table, x, began, true)
 }
 

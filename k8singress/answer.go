@@ -11,6 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/live"
 	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/http/realip"
 	"github.com/k8singress/k8singress/internal/http/tracing"
 	"github.com/k8singress/k8singress/internal/model/pools"
 )
@@ -21,6 +22,8 @@ import (
 type answerer struct {
 	table *live.Table
 	log   *zap.Logger
+	// proxies are the settings of the Caddy server about the proxies in front of it. It is nil if there are none.
+	proxies *realip.Server
 	// prepare prepares a request for Caddy handlers in the same way as Caddy's HTTP server. It is nil if Caddy's HTTP
 	// server has prepared the request already.
 	prepare func(http.ResponseWriter, *http.Request) *http.Request
@@ -49,7 +52,10 @@ func (a *answerer) answer(w message.Writer, r *message.Request, added *message.C
 		CloseConn: caddy.Exiting(), PassesOn: a.passesOn,
 		// Set the fields Clients and Global here, because the access log needs Clients even if the request is rejected
 		// before its route is looked up.
-		Clients: a.table.Clients(), Global: a.table.Global(),
+		Clients: a.clients(), Global: a.table.Global(),
+	}
+	if a.prepare == nil {
+		live.ShareClient(r.Context(), x)
 	}
 	outcome, err = serve(a.table, x)
 	switch {
@@ -74,6 +80,10 @@ func (a *answerer) answer(w message.Writer, r *message.Request, added *message.C
 	}
 	return outcome, err
 }
+
+// clients returns the policy that determines the clients of requests: the settings of the ConfigMap together with the
+// settings of the Caddy server.
+func (a *answerer) clients() *realip.Policy { return a.proxies.Under(a.table.Clients()) }
 
 // fail logs the error of a failed request. If no response has been started, it sends an error response, or prepares the
 // response that Caddy's error routes will send.

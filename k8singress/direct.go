@@ -11,6 +11,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/http/live"
 	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/http/realip"
 	"github.com/k8singress/k8singress/internal/process/logs"
 )
 
@@ -30,9 +31,13 @@ type direct struct {
 // the server. reason is empty if the server only serves Ingresses. Otherwise, reason says why Caddy's HTTP server must
 // handle the requests to the addresses of the server. Even then, d handles the requests to additional listeners, which
 // have their own hosts.
-func newDirect(server *caddyhttp.Server, table *live.Table) (d *direct, reason string) {
+//
+// proxies are the settings of the server about the proxies in front of it, or nil.
+func newDirect(server *caddyhttp.Server, table *live.Table, proxies *realip.Server) (d *direct, reason string) {
 	d = &direct{server: server, altSvc: altSvcOf(server)}
-	d.answerer = answerer{table: table, log: logs.Logger("k8singress.http"), prepare: d.prepareForCaddy}
+	d.answerer = answerer{
+		table: table, log: logs.Logger("k8singress.http"), proxies: proxies, prepare: d.prepareForCaddy,
+	}
 	d.before, reason = ingressesBehind(server)
 	return d, reason
 }
@@ -93,7 +98,7 @@ func (d *direct) serve(w message.Writer, r *message.Request) {
 	ofServer := r.Conn.Listener == live.ServerPorts
 	if reason := d.notDirect(r); ofServer && reason != "" {
 		handedOver.count(reason)
-		byCaddy(d.server, w, r)
+		byCaddy(d.server, d.clients(), w, r)
 		return
 	}
 	requests.begun.Add(1)
@@ -110,10 +115,10 @@ func (d *direct) prepareForCaddy(w http.ResponseWriter, r *http.Request) *http.R
 	return caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, d.server)
 }
 
-// byCaddy lets Caddy's HTTP server handle a request.
-func byCaddy(server *caddyhttp.Server, w message.Writer, r *message.Request) {
+// byCaddy lets Caddy's HTTP server handle a request. clients determines the client of the request for the access log.
+func byCaddy(server *caddyhttp.Server, clients *realip.Policy, w message.Writer, r *message.Request) {
 	answer := message.NewResponseWriter(w, w.Head)
-	end := accountOthers(w, r)
+	end := accountOthers(clients, w, r)
 	defer func() { end(answer.Status()) }()
 	server.ServeHTTP(answer, r.ToHTTP())
 	// The error is ignored, because a write only fails if the client has disconnected.

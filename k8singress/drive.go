@@ -53,7 +53,7 @@ func (d *driven) Handle(w message.Writer, r *message.Request) {
 	if !d.Answer(w, r) {
 		binding := d.Binding()
 		handedOver.count(binding.Reason)
-		byCaddy(binding.Server, w, r)
+		byCaddy(binding.Server, binding.Clients(), w, r)
 	}
 }
 
@@ -64,8 +64,8 @@ func (d *driven) HandOver(conn net.Conn) {
 }
 
 // Rejected implements httpserver.Host.
-func (*driven) Rejected(r *message.Request, reason *http1.Error) {
-	accountBare(nil, r, reason.Status, time.Now())
+func (d *driven) Rejected(r *message.Request, reason *http1.Error) {
+	accountBare(d.Binding().Clients(), nil, r, reason.Status, time.Now())
 	logs.Logger("k8singress.http").Debug("a request was rejected", zap.Stringer("client", r.Conn.Remote),
 		zap.Int("status", reason.Status), zap.String("reason", reason.Reason))
 }
@@ -90,8 +90,8 @@ func (d *driven) State() (connlimit.State, time.Duration) {
 func (d *driven) End() { d.Drain() }
 
 // accountRefused records a request that package front has rejected because its memory budget was exhausted.
-func accountRefused(w message.Writer, r *message.Request, began time.Time) {
-	accountBare(w, r, http.StatusServiceUnavailable, began)
+func accountRefused(s *front.Binding, w message.Writer, r *message.Request, began time.Time) {
+	accountBare(s.Clients(), w, r, http.StatusServiceUnavailable, began)
 }
 
 func tlsOf(conn net.Conn) *tls.ConnectionState {

@@ -43,7 +43,8 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return err
 	}
 	h.answerer = answerer{
-		table: app.engine.Table(), log: logs.Logger("k8singress.http"), passesOn: h.PassThru, errorRoutes: true,
+		table: app.engine.Table(), log: logs.Logger("k8singress.http"), proxies: proxiesOf(ctx, app),
+		passesOn: h.PassThru, errorRoutes: true,
 	}
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		h.ours = front.Process().Listens(server)

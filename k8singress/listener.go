@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
-	"net/netip"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -17,6 +16,7 @@ import (
 	"github.com/k8singress/k8singress/internal/control/structure"
 	"github.com/k8singress/k8singress/internal/http/front"
 	"github.com/k8singress/k8singress/internal/http/live"
+	"github.com/k8singress/k8singress/internal/http/realip"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/process/logs"
 	"github.com/k8singress/k8singress/internal/process/netconn"
@@ -83,6 +83,7 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 	l.table, l.engine = app.engine.Table(), app.engine
 	l.ports, l.log = app.engine.Ports(), logs.Logger("k8singress.passthrough")
 	l.certificateHook = newCertificateHook(server, app.engine, ctx.Logger())
+	proxies := proxiesOf(ctx, app)
 	l.binding = &front.Binding{
 		Context: ctx, Server: server, Admit: l.admit,
 		Handshake: func(hello *tls.ClientHelloInfo, config *tls.Config) *tls.Config {
@@ -90,7 +91,7 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 		},
 		HandshakeTimeout: time.Duration(l.HandshakeTimeout), H2C: l.H2C, SharePorts: app.config.SharePorts,
 		HeadFixed:    !structure.HasDefaultHead(server.Name(), server.MaxHeaderBytes),
-		Exempt:       func(ip netip.Addr) bool { return l.table.Clients().Names(ip) },
+		Clients:      func() *realip.Policy { return proxies.Under(l.table.Clients()) },
 		ClientLimits: func() *ir.ClientConnections { return &l.table.Global().Connections },
 	}
 	if l.HandshakeTimeout > 0 {
@@ -99,7 +100,7 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 			return newPassing(l.table, port, passage, l.log).divert
 		}
 	}
-	d, reason := newDirect(server, l.table)
+	d, reason := newDirect(server, l.table, proxies)
 	l.binding.Reason, l.binding.AnswerOnListener = reason, d.serve
 	if reason == "" {
 		l.binding.Answer = d.serve

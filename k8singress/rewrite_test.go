@@ -72,7 +72,8 @@ func (w *rewriter) rewrite(r *http.Request) (line string, ok bool) {
 	r.Host = "h"
 	recorder := httptest.NewRecorder()
 	r = caddyhttp.PrepareRequest(r, w.suspicious(), recorder, &caddyhttp.Server{})
-	x := &exchange.Exchange{Request: new(message.Request), Writer: message.NewHTTPWriter(recorder, r)}
+	x := &exchange.Exchange{Request: new(message.Request), Writer: message.NewHTTPWriter(recorder, r),
+		Clients: w.table.Clients()}
 	x.FromHTTP(r)
 	outcome, err := w.table.Serve(x)
 	if outcome != live.Served || err == nil {

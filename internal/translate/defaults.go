@@ -43,7 +43,7 @@ type defaults struct {
 func readDefaults(s *snapshot.Snapshot, o Options) *defaults {
 	d := &defaults{ingress: o.Ingress, refs: set[ir.Ref]{}, verdicts: map[ir.Ref]*report.Verdict{}}
 	d.hasBackend = !o.DefaultBackend.IsZero()
-	d.configMap(s, o.ConfigMap, o.Streams.Reserved)
+	d.configMap(s, o.ConfigMap, o.Streams.Reserved, o.TrustedProxies)
 	d.defaultBackend(s, o)
 	d.follow(s, o)
 	d.ingress.Classes = map[string]ingress.Class{}
@@ -61,8 +61,9 @@ func readDefaults(s *snapshot.Snapshot, o Options) *defaults {
 }
 
 // configMap reads the settings for all Ingresses from the controller's ConfigMap. If the ConfigMap does not exist, all
-// settings have their default values. reserved are the ports that http-snippet cannot open.
-func (d *defaults) configMap(s *snapshot.Snapshot, name ir.Name, reserved streams.ReservedPorts) {
+// settings have their default values. reserved are the ports that http-snippet cannot open. trustedProxies is the field
+// of Options.
+func (d *defaults) configMap(s *snapshot.Snapshot, name ir.Name, reserved streams.ReservedPorts, trustedProxies bool) {
 	object, ok := snapshot.Of[*corev1.ConfigMap](s).Get(name.Namespace, name.Name)
 	if !ok {
 		object = &corev1.ConfigMap{}
@@ -87,6 +88,9 @@ func (d *defaults) configMap(s *snapshot.Snapshot, name ir.Name, reserved stream
 			Severity: report.Warning, Reason: report.InvalidEntry, Field: "data[enable-opentelemetry]",
 			Message: annotations.NoCollector,
 		})
+	}
+	if trustedProxies {
+		problems = append(problems, config.BesideTrustedProxies(object.Data)...)
 	}
 	if !ok {
 		problems = append(problems, report.Problem{

@@ -369,6 +369,8 @@ type Options struct {
 	// HostsPerNamespace is the maximum number of hosts per namespace that get a certificate from an issuer. Zero means
 	// no limit.
 	HostsPerNamespace int
+	// TrustedProxies means that a server of Caddy trusts proxies (trusted_proxies), in addition to the ConfigMap.
+	TrustedProxies bool
 }
 
 // sameExceptFollowed reports whether o and other are equal, apart from the field Followed.

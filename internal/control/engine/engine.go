@@ -20,7 +20,6 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 	"github.com/k8singress/k8singress/internal/model/settings"
 	"github.com/k8singress/k8singress/internal/model/snapshot"
-	"github.com/k8singress/k8singress/internal/process/events"
 	"github.com/k8singress/k8singress/internal/process/panics"
 	"github.com/k8singress/k8singress/internal/tls/certs"
 	"github.com/k8singress/k8singress/internal/tls/issuance"
@@ -73,7 +72,6 @@ type Engine struct {
 	services  *services.Registry
 	live      *apply.Live
 	issuance  *issuance.Manager
-	events    *events.Bus
 
 	start    sync.Once
 	cancel   context.CancelFunc
@@ -82,9 +80,11 @@ type Engine struct {
 	resigned chan struct{}
 	adoption atomic.Pointer[adoption]
 	adopted  chan struct{}
-	started  chan struct{}
-	loads    chan load
-	state    atomic.Pointer[state]
+	// trustsProxies is the last value that was passed to TrustProxies.
+	trustsProxies atomic.Bool
+	started       chan struct{}
+	loads         chan load
+	state         atomic.Pointer[state]
 	// patchFailure is the error of the last attempt to add the required servers and settings to Caddy's configuration.
 	// It is nil after success.
 	patchFailure atomic.Pointer[string]
@@ -128,7 +128,6 @@ func New(source Source, publisher Publisher, log *zap.Logger) *Engine {
 		services: services.New(),
 		live:     apply.NewLive(table, log),
 		issuance: issuance.New(log),
-		events:   events.NewBus(log),
 		done:     make(chan struct{}),
 		resigned: make(chan struct{}),
 		adopted:  make(chan struct{}, 1),
@@ -168,6 +167,10 @@ func (e *Engine) Adopt(ctx caddy.Context, s settings.Config, d *document.Live) {
 	}
 	e.start.Do(e.run)
 }
+
+// TrustProxies tells the engine whether a server of the next Caddy configuration trusts proxies (trusted_proxies). The
+// ConfigMap then gets a warning if it names proxies, too. It must be called before Adopt.
+func (e *Engine) TrustProxies(trusts bool) { e.trustsProxies.Store(trusts) }
 
 // ServerStarted tells the engine that an HTTP server of the Caddy configuration now accepts connections. The listeners
 // of listener groups cannot be opened before their server has started. ServerStarted does not wait.

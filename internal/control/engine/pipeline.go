@@ -27,7 +27,7 @@ func (l *loop) pipeline() {
 	}
 	l.pending = nil
 	o := options(l.settings)
-	o.Followed = l.services.Ports()
+	o.Followed, o.TrustedProxies = l.services.Ports(), l.trustsProxies.Load()
 	config, verdicts := l.translator.Translate(s, o)
 	waited := l.secretsWait.waiting()
 	if s.Changed = append(l.secretsWait.takeChanged(), s.Changed...); !l.secretsRead() {
@@ -53,7 +53,6 @@ func (l *loop) pipeline() {
 	l.setChangedEndpoints(s)
 	l.resolveShortened(s)
 	l.metrics.applySeconds.Observe(time.Since(begin).Seconds())
-	l.emitApplied(delta, begin)
 	if !l.publish() && slices.ContainsFunc(s.Changed, matterToStatus) {
 		l.publishStatus()
 	}
@@ -134,7 +133,6 @@ func (l *loop) becomeReady() {
 	debug.FreeOSMemory()
 	l.live.Table.MarkReady()
 	l.log.Info("ready: all objects have been applied for the first time")
-	l.emitReady()
 }
 
 // loadReferred loads the contents of the Secrets to which the live configuration did not refer before the change delta.

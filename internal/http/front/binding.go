@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
-	"net/netip"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/http/limits"
 	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/http/realip"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/process/netaddr"
 	"github.com/k8singress/k8singress/internal/process/panics"
@@ -59,9 +59,9 @@ type Binding struct {
 	// Handshake returns the TLS configuration for a handshake. config is the configuration that the Caddy server would
 	// use; Handshake returns config itself or a changed copy. If Handshake is nil, config is used.
 	Handshake func(hello *tls.ClientHelloInfo, config *tls.Config) *tls.Config
-	// Exempt reports whether an address belongs to a proxy that is exempt from the limit of connections per client. If
-	// Exempt is nil, there are no such proxies.
-	Exempt func(netip.Addr) bool
+	// Clients returns the policy that determines the clients of requests. The proxies that it names are exempt from the
+	// limit of connections per client. If Clients is nil, there are no such proxies.
+	Clients func() *realip.Policy
 	// HandshakeTimeout is the maximum duration of a TLS handshake. 0 means the timeout for reading a request header.
 	HandshakeTimeout time.Duration
 	// SharePorts allows the addresses of the Caddy server to be opened even if another process listens on them. If it

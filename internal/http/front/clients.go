@@ -16,7 +16,9 @@ func (f *Front) Clients() connlimit.Figures { return f.clients.Figures() }
 // per client for clients without an IP address, such as clients of a Unix socket.
 func (s *Binding) client(at net.Addr) connlimit.Client {
 	ip := netconn.AddrPort(at).Addr()
-	return connlimit.Client{Address: connlimit.AddressOf(ip), Exempt: s.Exempt != nil && ip.IsValid() && s.Exempt(ip)}
+	return connlimit.Client{
+		Address: connlimit.AddressOf(ip), Exempt: s.Clients != nil && ip.IsValid() && s.Clients().Names(ip),
+	}
 }
 
 // clientConn is an accepted connection. Until the first byte of its TLS handshake or first request arrives, it may be

@@ -64,9 +64,9 @@ type Front struct {
 	// HandshakeFailed may be nil. It must be set before the first configuration is loaded.
 	HandshakeFailed func(reason string)
 	// RequestRefused is called for each request that got a 503 response because the memory budget for requests was
-	// exhausted. began is the time at which the front began to handle the request. RequestRefused may be nil. It must
-	// be set before the first configuration is loaded.
-	RequestRefused func(w message.Writer, r *message.Request, began time.Time)
+	// exhausted. s is the current server. began is the time at which the front began to handle the request.
+	// RequestRefused may be nil. It must be set before the first configuration is loaded.
+	RequestRefused func(s *Binding, w message.Writer, r *message.Request, began time.Time)
 
 	clients  *connlimit.Limiter
 	requests *requests

@@ -83,8 +83,8 @@ func (f *Front) Requests() budget.Usage {
 const retryAfter = "1"
 
 // refuse sends a 503 response to a request, because the memory budget is exhausted. It does not read the request body.
-func (f *Front) refuse(w http.ResponseWriter, r *http.Request, l *limits.Limits, port uint16) {
-	began := time.Now()
+func (s *Binding) refuse(w http.ResponseWriter, r *http.Request, l *limits.Limits, port uint16) {
+	f, began := s.front, time.Now()
 	f.requests.refused.Add(1)
 	writer, request := message.NewHTTPWriter(w, r), message.Request{Names: l.Names}
 	request.FromHTTP(r)
@@ -94,6 +94,6 @@ func (f *Front) refuse(w http.ResponseWriter, r *http.Request, l *limits.Limits,
 		Status: http.StatusServiceUnavailable, Fields: message.Fields{message.NewField("Retry-After", retryAfter)},
 	})
 	if f.RequestRefused != nil {
-		f.RequestRefused(writer, &request, began)
+		f.RequestRefused(s, writer, &request, began)
 	}
 }

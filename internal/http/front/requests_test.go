@@ -107,7 +107,7 @@ func streamsOfQUIC(t *testing.T, address string) (streams int64) {
 func TestBudgetOfRequestsToCaddy(t *testing.T) {
 	requests := front.LimitRequests(t, 64<<10)
 	refused := make(chan string, 1)
-	front.Process().RequestRefused = func(w message.Writer, r *message.Request, began time.Time) {
+	front.Process().RequestRefused = func(_ *front.Binding, w message.Writer, r *message.Request, began time.Time) {
 		refused <- fmt.Sprint(r.Method, " ", r.Path, " ", w.Started(), " ", time.Since(began) < fixture.Patience)
 	}
 	t.Cleanup(func() { front.Process().RequestRefused = nil })

@@ -114,7 +114,7 @@ func (t *traffic) leave() {
 func (t *traffic) answer(w http.ResponseWriter, r *http.Request, s *Binding, l *limits.Limits, port uint16) {
 	cost, ok := t.enter(r)
 	if !ok {
-		t.front.refuse(w, r, l, port)
+		s.refuse(w, r, l, port)
 		return
 	}
 	defer t.exit(cost)

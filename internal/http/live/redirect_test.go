@@ -35,7 +35,8 @@ func TestRedirectOfOtherPaths(t *testing.T) {
 	} {
 		r, w := httptest.NewRequest(http.MethodGet, c.url, nil), httptest.NewRecorder()
 		r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, &caddyhttp.Server{})
-		x := &exchange.Exchange{Request: new(message.Request), Writer: message.NewHTTPWriter(w, r)}
+		x := &exchange.Exchange{Request: new(message.Request), Writer: message.NewHTTPWriter(w, r),
+			Clients: table.Clients()}
 		x.PassesOn = c.passesOn
 		x.FromHTTP(r)
 		outcome, err := table.Serve(x)

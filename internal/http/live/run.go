@@ -84,6 +84,7 @@ func (v *ChainRun) runHandler(handler caddyhttp.MiddlewareHandler, behind func()
 	r := x.ToHTTP()
 	if _, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); !ok && x.Prepare != nil {
 		r = x.Prepare(w, r)
+		ShareClient(r.Context(), x)
 	}
 	err := handler.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
 		return v.enter(w, r, behind)
@@ -97,6 +98,18 @@ func (v *ChainRun) runHandler(handler caddyhttp.MiddlewareHandler, behind func()
 		return failureOf(err)
 	}
 	return errors.Join(err, w.Finish())
+}
+
+// ShareClient sets Caddy's variables about the client of a request, such as client_ip, to the values that filters,
+// limits and logs use. ctx is the context of a request that was prepared for Caddy handlers; without variables,
+// ShareClient does nothing.
+func ShareClient(ctx context.Context, x *exchange.Exchange) {
+	if ctx.Value(caddyhttp.VarsCtxKey) == nil {
+		return
+	}
+	client := x.Client()
+	caddyhttp.SetVar(ctx, caddyhttp.ClientIPVarKey, client.IP)
+	caddyhttp.SetVar(ctx, caddyhttp.TrustedProxyVarKey, client.Believed)
 }
 
 // enter is called when a Caddy handler passes a request on to a filter, the proxy or the rest of the chain. It copies

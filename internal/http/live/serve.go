@@ -30,10 +30,10 @@ const (
 // errBlocked is returned for a request that a block list in the ConfigMap rejects. Block lists apply to all routes.
 var errBlocked = exchange.Fail(http.StatusForbidden, errors.New("the request matches a block list of the ConfigMap"))
 
-// Serve finds the route of a request and runs its handler chain. The caller sets the request and the writer of the
-// exchange; Serve sets the route. If the outcome is not Served, or if err is not nil, no part of the response was
-// written and the caller should respond; exchange.StatusOf(err) is the status for an error. The exception is
-// exchange.ErrAborted, for which the response may be incomplete.
+// Serve finds the route of a request and runs its handler chain. The caller sets the request, the writer and the field
+// Clients of the exchange; Serve sets the route. If the outcome is not Served, or if err is not nil, no part of the
+// response was written and the caller should respond; exchange.StatusOf(err) is the status for an error. The exception
+// is exchange.ErrAborted, for which the response may be incomplete.
 func (t *Table) Serve(x *exchange.Exchange) (outcome Outcome, err error) {
 	client, w := x.Writer, (*compress.Writer)(nil)
 	if policy := t.global.compress.Load(); policy != nil {
@@ -60,7 +60,7 @@ func (t *Table) serve(x *exchange.Exchange) (Outcome, error) {
 	if !t.ready.Load() {
 		return NotReady, nil
 	}
-	x.Clients, x.Global, x.Headers = t.Clients(), t.Global(), t.global.responseHeaders.Load().headers
+	x.Global, x.Headers = t.Global(), t.global.responseHeaders.Load().headers
 	name, arrival := message.Hostname(x.Host), x.Arrival()
 	// The access log may contain variables, also if the request is rejected before it gets a route.
 	index := t.takeIndex(x, name)

@@ -98,7 +98,8 @@ func ask(table *live.Table, host, path string) (*httptest.ResponseRecorder, live
 
 // serve passes a net/http request to a table, as Caddy's servers do.
 func serve(table *live.Table, w http.ResponseWriter, r *http.Request) (live.Outcome, error) {
-	x := &exchange.Exchange{Request: new(message.Request), Writer: message.NewHTTPWriter(w, r)}
+	x := &exchange.Exchange{Request: new(message.Request), Writer: message.NewHTTPWriter(w, r),
+		Clients: table.Clients()}
 	x.FromHTTP(r)
 	return table.Serve(x)
 }

@@ -97,7 +97,8 @@ func TestVariablesOfGroups(t *testing.T) {
 	table.SetGlobal(global)
 	for _, want := range []int{http.StatusOK, http.StatusForbidden} {
 		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "http://h/", nil)
-		x := &exchange.Exchange{Request: new(message.Request), Writer: message.NewHTTPWriter(w, r)}
+		x := &exchange.Exchange{Request: new(message.Request), Writer: message.NewHTTPWriter(w, r),
+			Clients: table.Clients()}
 		x.FromHTTP(caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, &caddyhttp.Server{}))
 		x.Conn = &message.Conn{Listener: 8080}
 		if _, err := table.Serve(x); err != nil || w.Code != want {

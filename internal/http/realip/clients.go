@@ -17,20 +17,25 @@ import (
 // Policy defines which proxies are trusted, and which of their headers are used. It is immutable.
 type Policy struct {
 	options ir.Clients
-	// header is the name of the header field that contains the client's address. host is the header field that contains
-	// the requested host.
-	header string
-	host   message.Field
+	// headers are the names of the header fields that contain the client's address. The first field that is present
+	// counts. host is the header field that contains the requested host.
+	headers []string
+	host    message.Field
 	// trustAll is true if all peers are trusted. This is the case if no trusted networks are configured.
 	trustAll bool
 	trusted  []netip.Prefix
+	// server holds the settings of a Caddy server that apply in addition, and base is the policy without them. Both are
+	// nil without such settings. If both is true, only peers that the server and the options trust are trusted.
+	server *Server
+	base   *Policy
+	both   bool
 }
 
 // New compiles the settings. A trusted network is a CIDR prefix or a single address. Invalid networks are ignored, so
 // that their addresses are not trusted.
 func New(o ir.Clients) *Policy {
 	p := &Policy{
-		options: o, header: cmp.Or(o.Header, message.XForwardedFor.Name()), trustAll: len(o.Trusted) == 0,
+		options: o, headers: []string{cmp.Or(o.Header, message.XForwardedFor.Name())}, trustAll: len(o.Trusted) == 0,
 		host: message.NewField(cmp.Or(o.HostHeader, message.XForwardedHost.Name()), ""),
 	}
 	for _, text := range o.Trusted {
@@ -43,24 +48,28 @@ func New(o ir.Clients) *Policy {
 	return p
 }
 
-// Trusts reports whether the headers of a peer are trusted. ip is the zero Addr if the peer has no IP address.
+// Trusts reports whether the options trust the headers of a peer. ip is the zero Addr if the peer has no IP address.
+// Settings of a Caddy server are not taken into account.
 func (p *Policy) Trusts(ip netip.Addr) bool {
-	if p.trustAll {
-		return true
-	}
-	ip = ip.Unmap().WithZone("")
-	for _, network := range p.trusted {
-		if network.Contains(ip) {
-			return true
-		}
-	}
-	return false
+	return p.trustAll || contain(p.trusted, ip.Unmap().WithZone(""))
+}
+
+// trusts reports whether an address belongs to a trusted proxy. networks are the networks of the Caddy server for this
+// request.
+func (p *Policy) trusts(ip netip.Addr, networks []netip.Prefix) bool {
+	return p.Trusts(ip) && (p.server == nil || contain(networks, ip.Unmap().WithZone("")))
 }
 
 // Names reports whether an address belongs to an explicitly configured network of trusted proxies. A configured network
 // that contains all addresses is ignored, because it does not distinguish proxies from clients.
 func (p *Policy) Names(ip netip.Addr) bool {
 	ip = ip.Unmap().WithZone("")
+	if p.server != nil && p.trustAll && p.server.names(ip) {
+		return true
+	}
+	if p.base != nil {
+		return p.base.Names(ip)
+	}
 	return slices.ContainsFunc(p.trusted, func(network netip.Prefix) bool {
 		return network.Bits() > 0 && network.Contains(ip)
 	})
@@ -117,17 +126,46 @@ func (p *Policy) of(r *message.Request) Client {
 	if !p.options.UseForwarded && !p.options.RealIP {
 		return c
 	}
-	if peer := r.Conn.Remote; !peer.IsValid() || !p.Trusts(peer.Addr()) {
+	networks, trusted := p.trustsPeer(r)
+	if !trusted {
 		return c
 	}
-	if list, ok := r.Fields.Joined(p.header); ok {
-		c.IP = cmp.Or(p.furthest(list), c.IP)
-	}
+	c.IP = cmp.Or(p.address(r.Fields, networks), c.IP)
 	if p.options.UseForwarded {
 		c.Believed = true
 		c.believe(r.Fields, p.host)
 	}
 	return c
+}
+
+// trustsPeer reports whether the peer that has sent a request is a trusted proxy. networks are the networks of the
+// Caddy server for this request.
+func (p *Policy) trustsPeer(r *message.Request) (networks []netip.Prefix, trusted bool) {
+	peer := r.Conn.Remote
+	if !peer.IsValid() && (p.server == nil || !p.server.Unix || p.both) {
+		return nil, false
+	}
+	if p.server != nil {
+		networks = p.server.networks(r)
+	}
+	return networks, !peer.IsValid() || p.trusts(peer.Addr(), networks)
+}
+
+// address returns the address of the client in the headers of a trusted proxy. It returns "" if they contain no
+// address. networks are the networks of the Caddy server for this request.
+func (p *Policy) address(fields message.Fields, networks []netip.Prefix) string {
+	switch {
+	case p.server == nil || p.both:
+		for _, name := range p.headers {
+			if list, ok := fields.Joined(name); ok {
+				return p.furthest(list, networks)
+			}
+		}
+		return ""
+	case p.server.Strict:
+		return lastUntrusted(fields, p.headers, networks)
+	}
+	return leftmost(fields, p.headers)
 }
 
 // believe applies the X-Forwarded-* headers of a trusted proxy. host is the header field that contains the requested
@@ -162,7 +200,7 @@ func first(list string) string {
 // furthest searches a list of addresses from the end for the first address that is not trusted, like nginx's
 // real_ip_recursive. If all addresses are trusted, it returns the first address of the list. The search ends at an
 // invalid address; furthest then returns the address after it. With LastAddress, it returns the last address.
-func (p *Policy) furthest(joined string) string {
+func (p *Policy) furthest(joined string, networks []netip.Prefix) string {
 	found, list := "", strings.Split(joined, ",")
 	for i := len(list) - 1; i >= 0; i-- {
 		ip, err := parse(strings.TrimSpace(list[i]))
@@ -170,7 +208,7 @@ func (p *Policy) furthest(joined string) string {
 			break
 		}
 		found = ip.String()
-		if p.options.LastAddress || !p.Trusts(ip) {
+		if p.options.LastAddress || !p.trusts(ip, networks) {
 			break
 		}
 	}

@@ -318,3 +318,9 @@ type Clients struct {
 	// ingress-nginx.
 	Trusted []string `json:"trusted,omitempty"`
 }
+
+// NamesProxies reports whether the settings decide which proxies may report the client of an HTTP request. Trusted does
+// not count if it only lists the peers that send a PROXY protocol header.
+func (c *Clients) NamesProxies() bool {
+	return c.UseForwarded || c.RealIP || len(c.Trusted) > 0 && !c.ProxyProtocol
+}

@@ -159,6 +159,30 @@ func TestACMEIssuer(t *testing.T) {
 	}
 }
 
+func TestTrustedProxies(t *testing.T) {
+	lookAt(t,
+		"modules/caddyhttp/app.go: where Provision keeps the module of TrustedProxiesRaw; without it trusted_proxies "+
+			"has no effect for hosts of Ingresses")
+	ctx, err := caddy.ProvisionContext(&caddy.Config{AppsRaw: caddy.ModuleMap{"http": json.RawMessage(`{"servers": {
+		"one": {"trusted_proxies": {"source": "static", "ranges": ["10.0.0.0/8"]}}, "two": {}
+	}}`)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := ctx.App("http")
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := loaded.(*caddyhttp.App)
+	source, err := TrustedProxies(app.Servers["one"])
+	if err != nil || source == nil || len(source.GetIPRanges(nil)) != 1 {
+		t.Errorf("got %v, %v", source, err)
+	}
+	if source, err := TrustedProxies(app.Servers["two"]); source != nil || err != nil {
+		t.Errorf("a server without trusted proxies has %v, %v", source, err)
+	}
+}
+
 // failing is an issuer that always fails and does not use ACME.
 type failing struct{ err error }
 

@@ -21,8 +21,6 @@ const (
 const (
 	overBudget     = "new_hosts_per_day"
 	leadsElsewhere = "check_host_dns"
-	// abortedByHandler is the name of the event whose handlers can abort an order.
-	abortedByHandler = "cert_obtaining"
 )
 
 func newMetrics(m *Manager) *metrics {
@@ -36,10 +34,10 @@ func newMetrics(m *Manager) *metrics {
 	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "k8singress_acme_refused_total",
 		Help: "The number of certificate orders that were not made, by reason: the namespace has reached its limit " +
-			"of new names per day (new_hosts_per_day), the name does not resolve to this controller " +
-			"(check_host_dns), or an event handler has aborted the order (cert_obtaining).",
+			"of new names per day (new_hosts_per_day), or the name does not resolve to this controller " +
+			"(check_host_dns).",
 	}, []string{"reason"})
-	for _, reason := range []string{overBudget, leadsElsewhere, abortedByHandler} {
+	for _, reason := range []string{overBudget, leadsElsewhere} {
 		refused.WithLabelValues(reason)
 	}
 	return &metrics{orders: orders, refused: refused, waiting: prometheus.NewGaugeFunc(prometheus.GaugeOpts{

@@ -1,9 +1,13 @@
 package configmap
 
 import (
+	"strings"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/model/nginx"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/translate/annotations"
+	"github.com/k8singress/k8singress/internal/translate/snippets"
 )
 
 const booleans = "true or false"
@@ -69,6 +73,34 @@ var (
 		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Clients.ProxyTimeout }, nginx.Timeout),
 	}
 )
+
+// BesideTrustedProxies returns a warning about a setting of the ConfigMap that also decides about proxies, although a
+// server of Caddy has trusted_proxies. data is the data of the ConfigMap. Package realip combines the settings.
+func (c *Config) BesideTrustedProxies(data map[string]string) []report.Problem {
+	o := &c.Global.Clients
+	by, message := "", "trusted_proxies of Caddy's global option servers names proxies, too: a proxy is only trusted "+
+		"if both trust it, and the client has the last address in the header that does not belong to such a proxy"
+	switch {
+	case o.UseForwarded:
+		by = useForwardedHeaders.Name
+	case o.RealIP && data[enableRealIP.Name] == "true":
+		by = enableRealIP.Name
+	case o.RealIP && strings.Contains(data[annotations.ServersSnippet.Name], snippets.SetRealIPFrom):
+		by = annotations.ServersSnippet.Name
+	case o.RealIP:
+		by = httpSnippet.Name
+	case o.NamesProxies():
+		by = proxyRealIPCIDR.Name
+	case o.ProxyProtocol:
+		by, message = useProxyProtocol.Name, "trusted_proxies of Caddy's global option servers applies to the "+
+			"addresses in PROXY protocol headers: it must not list the load balancers that send these headers"
+	default:
+		return nil
+	}
+	return []report.Problem{{
+		Severity: report.Warning, Reason: report.InvalidEntry, Field: "data[" + by + "]", Message: message,
+	}}
+}
 
 // trustsEveryone returns a warning if a key lets trusted clients choose their address (on), and every client is
 // trusted. Otherwise it returns "". The key takes effect even with the warning, because ingress-nginx trusts every

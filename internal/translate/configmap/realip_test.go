@@ -115,6 +115,31 @@ func TestRealIP(t *testing.T) {
 	}
 }
 
+// TestBesideTrustedProxies checks which key gets the warning about trusted proxies of a Caddy server.
+func TestBesideTrustedProxies(t *testing.T) {
+	for _, c := range []struct {
+		data  map[string]string
+		field string
+	}{
+		{map[string]string{"compute-full-forwarded-for": "true", "forwarded-for-header": "X-A"}, ""},
+		{map[string]string{"use-forwarded-headers": "true", "enable-real-ip": "true"}, "data[use-forwarded-headers]"},
+		{map[string]string{"enable-real-ip": "true", "proxy-real-ip-cidr": "::1"}, "data[enable-real-ip]"},
+		{map[string]string{"proxy-real-ip-cidr": "::1"}, "data[proxy-real-ip-cidr]"},
+		{map[string]string{"proxy-real-ip-cidr": "::1", "use-proxy-protocol": "true"}, "data[use-proxy-protocol]"},
+		{map[string]string{"http-snippet": "set_real_ip_from ::1;"}, "data[http-snippet]"},
+		{map[string]string{"server-snippet": "set_real_ip_from ::1;"}, "data[server-snippet]"},
+	} {
+		config, _ := Parse(annotations.Settings{}, c.data)
+		var fields string
+		for _, p := range config.BesideTrustedProxies(c.data) {
+			fields += p.Field
+		}
+		if fields != c.field {
+			t.Errorf("%v: the fields with problems are %q, want %q", c.data, fields, c.field)
+		}
+	}
+}
+
 // TestRealIPOfClass checks that the ConfigMap of a class cannot change the addresses of clients, and that its Ingresses
 // are closed.
 func TestRealIPOfClass(t *testing.T) {
