@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
 	"github.com/k8singress/k8singress/internal/model/settings"
@@ -64,11 +65,12 @@ func issuersOfSite(ours, theirs []caddyfile.Segment) ([]json.RawMessage, error) 
 			return other.Directive() == option.Directive()
 		}), option)
 	}
-	site := caddyfile.ServerBlock{Keys: []caddyfile.Token{token(publicSite, 1)}}
+	site := caddyfile.ServerBlock{HasBraces: true, Keys: []caddyfile.Token{token(publicSite, 1)}}
 	if len(tls) > 2 {
 		site.Segments = []caddyfile.Segment{append(tls, token("}", 2))}
 	}
-	adapted, err := adaptWithSite(theirs, site)
+	blocks := []caddyfile.ServerBlock{{HasBraces: true, Segments: theirs}, site}
+	adapted, _, err := httpcaddyfile.ServerType{}.Setup(blocks, nil)
 	if err != nil {
 		return nil, err
 	}

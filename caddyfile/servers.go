@@ -20,9 +20,9 @@ import (
 // serverKeys lists the settings of a Caddy server that take effect on our servers if the global option servers sets
 // them.
 var serverKeys = []string{
-	"idle_timeout", "keepalive_count", "keepalive_idle", "keepalive_interval", "max_header_bytes", "protocols",
-	"read_header_timeout", "read_idle_timeout", "read_timeout", "strict_sni_host", "write_idle_timeout",
-	"write_timeout",
+	"client_ip_headers", "idle_timeout", "keepalive_count", "keepalive_idle", "keepalive_interval", "max_header_bytes",
+	"protocols", "read_header_timeout", "read_idle_timeout", "read_timeout", "strict_sni_host", "trusted_proxies",
+	"trusted_proxies_strict", "trusted_proxies_unix", "write_idle_timeout", "write_timeout",
 }
 
 // addServerOptions adds the settings of the global option servers to our servers in config, as Caddy does for the
