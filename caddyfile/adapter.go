@@ -81,6 +81,9 @@ func addStructure(adapted []byte, global []caddyfile.Segment) ([]byte, []caddyco
 	}
 	options.Admin = cmp.Or(adminAddress(o.Admin), options.Admin)
 	config["apps"].(map[string]any)[name] = structure.Tree(options)
+	if err := addHTTPOptions(config, global); err != nil {
+		return nil, nil, err
+	}
 	hasSites := len(structure.Branch(config, "apps", "http", "servers")) > 0
 	ignored, err := addServerOptions(config, global, options)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 	"github.com/google/go-cmp/cmp"
 	_ "github.com/mholt/caddy-l4/layer4"
+	_ "github.com/mholt/caddy-l4/modules/l4close"
 	_ "github.com/mholt/caddy-l4/modules/l4echo"
 
 	"github.com/k8singress/k8singress/internal/control/structure"

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
-	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
 	"github.com/k8singress/k8singress/internal/model/settings"
@@ -65,12 +64,11 @@ func issuersOfSite(ours, theirs []caddyfile.Segment) ([]json.RawMessage, error) 
 			return other.Directive() == option.Directive()
 		}), option)
 	}
-	site := caddyfile.ServerBlock{HasBraces: true, Keys: []caddyfile.Token{token(publicSite, 1)}}
+	site := caddyfile.ServerBlock{Keys: []caddyfile.Token{token(publicSite, 1)}}
 	if len(tls) > 2 {
 		site.Segments = []caddyfile.Segment{append(tls, token("}", 2))}
 	}
-	blocks := []caddyfile.ServerBlock{{HasBraces: true, Segments: theirs}, site}
-	adapted, _, err := httpcaddyfile.ServerType{}.Setup(blocks, nil)
+	adapted, err := adaptWithSite(theirs, site)
 	if err != nil {
 		return nil, err
 	}

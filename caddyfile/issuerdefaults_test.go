@@ -12,7 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/libdns/libdns"
 
-	"github.com/k8singress/k8singress/internal/model/settings"
+	"github.com/k8singress/k8singress/internal/control/structure"
+	"github.com/k8singress/k8singress/internal/model/document"
 )
 
 func init() { caddy.RegisterModule(new(dnsProvider)) }
@@ -44,28 +45,21 @@ func (p *dnsProvider) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return nil
 }
 
-// adaptedApps returns the settings of k8singress and of the apps http and tls that a Caddyfile with the given global
-// options results in. It returns an error if there is a warning.
-func adaptedApps(t *testing.T, options, sites string) (apps struct {
-	K8singress settings.Config `json:"k8singress"`
-	HTTP       map[string]any  `json:"http"`
-	TLS        map[string]any  `json:"tls"`
-}) {
+// adapted returns the JSON configuration of a Caddyfile with the given global options and sites. A warning is an error.
+func adapted(t *testing.T, options, sites string) (config map[string]any) {
 	t.Helper()
-	adapted, warnings, err := caddyconfig.GetAdapter(adapterName).Adapt(
-		caddyfile.Format([]byte("{\n"+options+"\n}\n\n"+sites)),
-		map[string]any{"filename": "Caddyfile"})
+	text := caddyfile.Format([]byte("{\n" + options + "\n}\n\n" + sites))
+	result, warnings, err := caddyconfig.GetAdapter(adapterName).Adapt(text, map[string]any{"filename": "Caddyfile"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(warnings) > 0 {
 		t.Errorf("warnings: %v", warnings)
 	}
-	config := struct{ Apps any }{&apps}
-	if err := json.Unmarshal(adapted, &config); err != nil {
+	if err := json.Unmarshal(result, &config); err != nil {
 		t.Fatal(err)
 	}
-	return apps
+	return config
 }
 
 // TestIssuerDefaults checks that Caddy's global options for issuers are the defaults of the option issuer, and that the
@@ -75,7 +69,7 @@ func TestIssuerDefaults(t *testing.T) {
 		acme    = `"module":"acme"`
 		zerossl = `{"ca":"https://acme.zerossl.com/v2/DV90","email":"a@x.org","module":"acme"}`
 	)
-	for name, c := range map[string]struct {
+	for caseName, c := range map[string]struct {
 		options string
 		want    []string
 	}{
@@ -115,17 +109,18 @@ func TestIssuerDefaults(t *testing.T) {
 			[]string{`{` + acme + `,"preferred_chains":{"smallest":true}}`}},
 		"tls_resolvers alone": {"tls_resolvers 192.0.2.1\nk8singress", nil},
 	} {
-		t.Run(name, func(t *testing.T) {
-			apps := adaptedApps(t, c.options, "")
+		t.Run(caseName, func(t *testing.T) {
+			app := structure.Branch(adapted(t, c.options, ""), "apps", name)
 			var got []string
-			for _, issuer := range apps.K8singress.Issuers {
-				got = append(got, string(issuer))
+			issuers, _ := app["issuers"].([]any)
+			for _, issuer := range issuers {
+				got = append(got, string(document.Encode(issuer)))
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if apps.K8singress.Email != "" || apps.K8singress.ACMECA != "" {
-				t.Errorf("there are other issuers, too: %+v", apps.K8singress)
+			if app["email"] != nil || app["acme_ca"] != nil {
+				t.Errorf("there are other issuers, too: %v", app)
 			}
 		})
 	}
@@ -133,9 +128,9 @@ func TestIssuerDefaults(t *testing.T) {
 
 // TestIssuersOfSitesAreSeparate checks that the options of the controller do not change the issuers of sites.
 func TestIssuersOfSitesAreSeparate(t *testing.T) {
-	apps := adaptedApps(t, "email site@x.org\nacme_ca https://x/dir\nk8singress {\nhttps off\nacme_ca https://y/dir\n}",
+	config := adapted(t, "email site@x.org\nacme_ca https://x/dir\nk8singress {\nhttps off\nacme_ca https://y/dir\n}",
 		"site.example {\n}\n")
-	policies := apps.TLS["automation"].(map[string]any)["policies"].([]any)
+	policies := structure.Branch(config, "apps", "tls", "automation")["policies"].([]any)
 	want := []any{map[string]any{"ca": "https://x/dir", "email": "site@x.org", "module": "acme"}}
 	for _, p := range policies {
 		if policy := p.(map[string]any); policy["subjects"] != nil {

@@ -169,6 +169,15 @@ var portOptions = option.Table[draft, *line]{
 		Parse:   duration(func(d *draft) *settings.Duration { return &d.config.ServiceMaxIdleTimeout }, time.Second),
 		Example: "service_max_idle_timeout 10m",
 	},
+	{
+		Name: "stream_chain", Values: "<name> { <routes...> }", Parse: setStreamChain,
+		Doc: "Routes of [caddy-l4](https://github.com/mholt/caddy-l4) through which the connections of a TCP port " +
+			"pass before they are forwarded, for Services that list this chain in the annotation " +
+			"`k8singress.io/stream-chains`. The block contains matchers and routes, as in the global option " +
+			"`layer4`. [TCP and UDP](tcp-udp.md#chains) has a complete example. The option may be repeated with different names.",
+		Example: "stream_chain office {\n\t@outside not remote_ip 10.0.0.0/8\n\troute @outside {\n\t\tclose\n\t}\n}",
+		Default: "none",
+	},
 }
 
 // endpointOptions configure which endpoints requests can reach.

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig"
+
+	_ "github.com/k8singress/k8singress/examples/events"
 )
 
 // TestCaddyfilesOfPages adapts each block of the documentation that is marked as a Caddyfile and begins with global

@@ -26,6 +26,7 @@ import (
 func TestStreamExamples(t *testing.T) {
 	for example, ports := range map[string][]string{
 		"postgresql": {"tcp/5432"}, "dns": {"tcp/5300", "udp/5300"}, "proxy-protocol": {"tcp/9100"},
+		"stream-chains": {"tcp/9100"},
 	} {
 		t.Run(example, func(t *testing.T) {
 			result, err := engine.RunOffline(example+"/manifests", optionsOf(t, example+"/Caddyfile"))
@@ -142,6 +143,18 @@ func TestProxyProtocol(t *testing.T) {
 	for _, url := range []string{web, raw} {
 		if status, got, err := get(t.Context(), newClient(ports), url); err == nil {
 			t.Errorf("without a header %s answers %d %q", url, status, got)
+		}
+	}
+}
+
+// TestStreamChain checks that only connections for one host pass through the chain of a TCP port.
+func TestStreamChain(t *testing.T) {
+	ports := copyWithFreePorts(t, "stream-chains")
+	start(t, "stream-chains")
+	await(t, newClient(ports), "https://vault.localhost:9100/", "vault: vault.localhost\n")
+	for _, url := range []string{"https://web.localhost:9100/", "http://vault.localhost:9100/"} {
+		if status, got, err := get(t.Context(), newClient(ports), url); err == nil {
+			t.Errorf("%s answers %d %q", url, status, got)
 		}
 	}
 }

@@ -17,8 +17,10 @@ import (
 	"github.com/k8singress/k8singress/internal/control/engine"
 	"github.com/k8singress/k8singress/internal/model/document"
 	"github.com/k8singress/k8singress/internal/model/settings"
+	"github.com/k8singress/k8singress/internal/process/events"
 	"github.com/k8singress/k8singress/internal/process/gctune"
 	"github.com/k8singress/k8singress/internal/process/logs"
+	"github.com/k8singress/k8singress/l4app"
 )
 
 func init() { caddy.RegisterModule(new(App)) }
@@ -42,6 +44,7 @@ type App struct {
 	// trustsProxies is true if a server for Ingresses trusts proxies (trusted_proxies).
 	trustsProxies bool
 	logs          *logs.Config
+	events        *events.Config
 }
 
 // engines holds the running engines, which watch the Kubernetes objects and maintain the routing tables. The pool lets
@@ -71,6 +74,9 @@ func (a *App) Provision(ctx caddy.Context) error {
 	a.ctx, a.logs = ctx, logs.Add(ctx)
 	config, err := a.settings()
 	if err != nil {
+		return err
+	}
+	if a.events, err = events.Add(ctx); err != nil {
 		return err
 	}
 	a.config = config.WithDefaults()
@@ -125,9 +131,12 @@ func (a *App) registerMetrics(registry *prometheus.Registry) error {
 
 // Start passes the configuration to the engine. The configuration takes effect once Caddy has stopped the app of the
 // previous configuration. Start does not wait for Kubernetes objects; until they are loaded, requests get 503. Start
-// returns an error if one of the handler chains in the configuration cannot be provisioned.
+// returns an error if one of the handler chains or stream chains in the configuration cannot be provisioned.
 func (a *App) Start() error {
 	if err := checkChains(a.ctx, a.config.Chains); err != nil {
+		return err
+	}
+	if err := l4app.CheckStreamChains(a.ctx, a.config.StreamChains); err != nil {
 		return err
 	}
 	gctune.Keep()
@@ -145,6 +154,7 @@ func (a *App) Start() error {
 func (a *App) Stop() error {
 	a.logs.Stop()
 	started.leave(a)
+	a.events.Stop()
 	if caddy.Exiting() {
 		leaving.stopped.CompareAndSwap(0, time.Now().UnixNano())
 		leaving.app.Store(a)
@@ -161,6 +171,7 @@ func (a *App) Cleanup() error {
 		return nil
 	}
 	started.leave(a)
+	a.events.Stop()
 	_, err := engines.Delete(a.key)
 	return err
 }

@@ -1,6 +1,7 @@
 package k8singress
 
 import (
+	"encoding/json"
 	"os"
 	"slices"
 
@@ -10,8 +11,8 @@ import (
 )
 
 // warnOfResume logs a warning if the arguments of the command line ask Caddy to resume a saved configuration. saved is
-// the path of the file in which Caddy saves configurations. A configuration with k8singress is never saved, because it
-// could be older than the Caddyfile.
+// the path of the file in which Caddy saves configurations. A configuration with k8singress is not saved, because it
+// could be older than the Caddyfile, unless its JSON sets persist to true. Such a file causes no warning.
 func warnOfResume(arguments []string, saved string) {
 	isResume := func(argument string) bool {
 		return slices.Contains([]string{"--resume", "--resume=true", "-r"}, argument)
@@ -21,10 +22,26 @@ func warnOfResume(arguments []string, saved string) {
 	}
 	const reason = "Caddy does not save configurations with k8singress, because they could be older than the Caddyfile"
 	log := logs.Logger("k8singress")
-	if _, err := os.Stat(saved); err != nil {
+	data, err := os.ReadFile(saved)
+	if err != nil {
 		log.Warn("--resume has no effect, because there is nothing to resume: remove it", zap.String("reason", reason))
+		return
+	}
+	if persists(data) {
 		return
 	}
 	log.Warn("--resume has loaded a file that this version of k8singress has not saved, and that may be outdated: "+
 		"remove the file or --resume", zap.String("file", saved), zap.String("reason", reason))
+}
+
+// persists reports whether a configuration asks Caddy to save it.
+func persists(config []byte) bool {
+	var c struct {
+		Admin struct {
+			Config struct {
+				Persist bool `json:"persist"`
+			} `json:"config"`
+		} `json:"admin"`
+	}
+	return json.Unmarshal(config, &c) == nil && c.Admin.Config.Persist
 }

@@ -59,6 +59,7 @@ func (s *succession) follow() {
 	}
 	a := s.apps[0]
 	s.head.Store(a.engine)
+	a.engine.Events().Use(a.events)
 	a.engine.TrustProxies(a.trustsProxies)
 	a.engine.Adopt(a.ctx, a.config, a.Live)
 }

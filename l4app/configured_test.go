@@ -48,7 +48,7 @@ func TestConfigurationGetsItsPorts(t *testing.T) {
 
 			w.ctx = w.load(fmt.Sprintf(server, r.Port))
 
-			expectTaken(t, w.ports.Adopt(w.ctx), r, name+" server mine")
+			expectTaken(t, w.ports.Adopt(w.ctx, nil), r, name+" server mine")
 			expectTaken(t, w.ports.Retry(w.ctx), r, name+" server mine")
 			expectTaken(t, w.ports.Update(w.ctx, one(r)), r, name+" server mine")
 			send(t, open, "still there")
@@ -60,7 +60,7 @@ func TestConfigurationGetsItsPorts(t *testing.T) {
 
 			w.ctx = w.load("")
 			// Caddy may close the listener of the old server later.
-			refused := append(w.ports.Adopt(w.ctx), w.ports.Retry(w.ctx)...)
+			refused := append(w.ports.Adopt(w.ctx, nil), w.ports.Retry(w.ctx)...)
 			for begin := time.Now(); len(refused) > 0; refused = w.ports.Retry(w.ctx) {
 				if time.Since(begin) > patience {
 					t.Fatalf("refused: %v", refused)

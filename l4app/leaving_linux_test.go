@@ -173,7 +173,7 @@ func TestConfigurationGetsAUDPPort(t *testing.T) {
 	})
 	server := `,"layer4":{"servers":{"mine":{"listen":["udp/127.0.0.1:%d"]}}}`
 	w.ctx = w.load(fmt.Sprintf(server, r.Port))
-	expectTaken(t, w.ports.Adopt(w.ctx), r, "layer4 server mine")
+	expectTaken(t, w.ports.Adopt(w.ctx, nil), r, "layer4 server mine")
 	select {
 	case <-ours.Closed():
 	default:

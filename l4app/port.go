@@ -51,6 +51,8 @@ type chain struct {
 	maxConnections int
 	share          *budget.Share
 	outgoing       *loops.Sockets
+	// chained is true if the handlers include a StreamChain, which depends on the Caddy configuration.
+	chained bool
 }
 
 // newChain provisions a caddy-l4 server. The scope gives the handlers access to the data of the port, such as its
@@ -81,7 +83,7 @@ func newChain(ctx caddy.Context, server json.RawMessage, of *scope) (*chain, err
 		c.cancel()
 		return nil, fmt.Errorf("provisioning the caddy-l4 server: %w", err)
 	}
-	c.maxConnections, c.share, c.outgoing = of.maxConnections, of.share, of.outgoing
+	c.maxConnections, c.share, c.outgoing, c.chained = of.maxConnections, of.share, of.outgoing, of.chained
 	return c, nil
 }
 
@@ -104,7 +106,7 @@ func provision(ctx caddy.Context, s *layer4.Server, log *zap.Logger) (layer4.Han
 	if matching <= 0 {
 		matching = layer4.MatchingTimeoutDefault
 	}
-	return s.Routes.Compile(log, matching, unhandled), nil
+	return s.Routes.Compile(oncePerQuiet(log), matching, unhandled), nil
 }
 
 func inTurn(modules []any, last layer4.Handler) layer4.Handler {
@@ -405,6 +407,9 @@ type scope struct {
 	// maxConnections is the maximum number of open connections of the port; zero means no limit. A handler sets it in
 	// its Provision method.
 	maxConnections int
+	// chains are the definitions of the stream chains, by name. A StreamChain sets chained in its Provision method.
+	chains  map[string]json.RawMessage
+	chained bool
 	// ends is a context that is cancelled to end the open connections.
 	ends context.Context //nolint:containedctx // the handlers of a port are provisioned with it
 	// drain returns how long a connection may continue after its port was closed or its endpoint was removed.

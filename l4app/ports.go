@@ -3,6 +3,7 @@ package l4app
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,6 +28,12 @@ import (
 // drainTime is the default drain time: how long connections may continue after their port was closed. It is
 // ingress-nginx's default for worker-shutdown-timeout.
 const drainTime = 240 * time.Second
+
+// RejectedError wraps the error of a port whose handlers could not be provisioned.
+type RejectedError struct{ error }
+
+// Unwrap returns the wrapped error.
+func (e RejectedError) Unwrap() error { return e.error }
 
 // Refusal describes a port that could not be opened or had to be closed, for example because another server uses its
 // address.
@@ -63,8 +70,10 @@ type Ports struct {
 	// outlasts is true when the process is ending. Close then does nothing, because Drain closes the ports later.
 	outlasts atomic.Bool
 	refused  map[string]*document.Port
-	// taken holds the listen addresses of the servers in the Caddy configuration.
-	taken []netaddr.Taken
+	// taken holds the listen addresses of the servers in the Caddy configuration. chains are the definitions of the
+	// stream chains in it, by name.
+	taken  []netaddr.Taken
+	chains map[string]json.RawMessage
 	// running tracks the goroutines that wait until the last connection of a closed port, or of a replaced handler
 	// chain, has ended.
 	running panics.Group
@@ -97,12 +106,13 @@ func (p *Ports) drainTime() time.Duration { return time.Duration(p.drain.Load())
 // Collector returns a collector for the metrics of all ports.
 func (p *Ports) Collector() prometheus.Collector { return p.accounts }
 
-// Adopt must be called for each new Caddy configuration, after all of its apps were provisioned. If a server of the
-// configuration uses the address of a port, Adopt closes the port and returns it; the port's open connections are
-// drained. Adopt does not open ports. Call Retry afterwards to open the ports that could not be opened because of the
-// previous Caddy configuration.
-func (p *Ports) Adopt(ctx caddy.Context) []Refusal {
-	p.taken = takenBy(ctx)
+// Adopt must be called for each new Caddy configuration, after all of its apps were provisioned. chains are the
+// definitions of the stream chains in it, by name: ports with stream chains provision their handlers again, for new
+// connections. If that fails, or if a server of the configuration uses the address of a port, Adopt closes the port and
+// returns it; the port's open connections are drained. Adopt does not open ports. Call Retry afterwards to open the
+// ports that could not be opened because of the previous Caddy configuration.
+func (p *Ports) Adopt(ctx caddy.Context, chains map[string]json.RawMessage) []Refusal {
+	p.taken, p.chains = takenBy(ctx), chains
 	var refusals []Refusal
 	for _, name := range p.Names() {
 		port := p.find(name)
@@ -112,6 +122,8 @@ func (p *Ports) Adopt(ctx caddy.Context) []Refusal {
 		if err := p.check(port.addresses); err != nil {
 			p.remove(name)
 			refusals = p.refuse(name, port.wanted, err, refusals)
+		} else if port.chain.Load().chained {
+			refusals = p.try(ctx, name, port.wanted, refusals)
 		}
 	}
 	for name, port := range p.leavingPorts() {
@@ -197,7 +209,7 @@ func (p *Ports) set(ctx caddy.Context, name string, wanted *document.Port) error
 	of := &scope{
 		tables: &p.tables, account: p.accounts.use(name), log: p.log.With(zap.String("port", name)),
 		workers: &p.workers, drain: p.drainTime,
-		share: p.budget.Share(wanted.Namespace(), name), outgoing: p.outgoing(name),
+		share: p.budget.Share(wanted.Namespace(), name), outgoing: p.outgoing(name), chains: p.chains,
 	}
 	var c *chain
 	var err error
@@ -208,7 +220,7 @@ func (p *Ports) set(ctx caddy.Context, name string, wanted *document.Port) error
 	if err != nil {
 		p.accounts.release(name)
 		p.remove(name)
-		return err
+		return RejectedError{err}
 	}
 	release, cancel := sync.OnceFunc(func() { p.accounts.release(name) }), c.cancel
 	c.cancel = func() { cancel(); release() }

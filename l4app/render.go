@@ -39,6 +39,9 @@ func Render(r *ir.StreamRoute, bind []string) *document.Port {
 			handlers = append(handlers, document.EncodeModule("handler", "k8singress_proxy_protocol",
 				ProxyAccept{Trusted: r.Trusted}))
 		}
+		for _, name := range r.Chains {
+			handlers = append(handlers, document.EncodeModule("handler", "k8singress_chain", StreamChain{Name: name}))
+		}
 		if port.TLS = r.TLS; r.TLS != nil {
 			handlers = append(handlers, document.EncodeModule("handler", "k8singress_tls", TLS{StreamTLS: *r.TLS}))
 		}

@@ -28,6 +28,7 @@ func TestRender(t *testing.T) {
 	private, issued := route(ir.TCP, 5432, "db"), route(ir.TCP, 5433, "db")
 	private.TLS, private.AcceptProxy = &ir.StreamTLS{Secret: ir.Name{Namespace: "shop", Name: "db"}}, true
 	issued.TLS = &ir.StreamTLS{Host: "{env.HOME}.example"}
+	private.Chains = []string{"office", "slow"}
 	several := route(ir.TCP, 5432, "db")
 	several.Backends = append(several.Backends,
 		ir.WeightedBackend{Backend: &ir.Backend{ID: "test/next/1"}, Weight: 3, Fallback: true})

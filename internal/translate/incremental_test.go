@@ -58,6 +58,7 @@ var references = values{
 	annotations.Prefix + "custom-headers":           {"one", "two", "a/one", "b/one", "gone"},
 	kinds.OwnPrefix + "tcp-ports":                   {"5432:80, 6379:http", "6379", "5432:http", "6380:80"},
 	kinds.OwnPrefix + "udp-ports":                   {"53:80", "54:80"},
+	kinds.OwnPrefix + "stream-chains":               {"office", "gone"},
 	kinds.OwnPrefix + "stream-tls-secret":           {"one", "two", "a/one"},
 	kinds.OwnPrefix + "stream-tls-host":             {"a.example", "s.example"},
 	kinds.OwnPrefix + "stream-backend-tls-secret":   {"one", "two", "a/one"},

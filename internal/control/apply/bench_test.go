@@ -23,7 +23,7 @@ func BenchmarkOneOf10000(b *testing.B) {
 	ctx.Context = context.WithoutCancel(ctx.Context)
 	live := apply.NewLive(endpoints.NewTable(), zaptest.NewLogger(b))
 	b.Cleanup(live.Close)
-	if err := live.Adopt(ctx, ""); err != nil {
+	if err := live.Adopt(ctx, "", nil); err != nil {
 		b.Fatal(err)
 	}
 	all := &document.Delta{Hosts: map[string]*document.Host{}, Backends: map[string]*document.Backend{}}

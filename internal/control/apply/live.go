@@ -4,6 +4,7 @@ package apply
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -65,12 +66,12 @@ func NewLive(table *endpoints.Table, log *zap.Logger) *Live {
 }
 
 // Adopt provisions the handler chains under a new Caddy configuration. ctx is the context of the configuration, and
-// must not end before the chains are replaced. admin is the address of the configuration's admin API. If the Caddy
-// configuration itself listens on a TCP or UDP port, or on the port of a listener, that the controller has opened,
-// Adopt closes this port.
-func (l *Live) Adopt(ctx caddy.Context, admin string) error {
+// must not end before the chains are replaced. admin is the address of the configuration's admin API. streamChains are
+// the definitions of the chains for TCP ports, by name. If the Caddy configuration itself listens on a TCP or UDP port,
+// or on the port of a listener, that the controller has opened, Adopt closes this port.
+func (l *Live) Adopt(ctx caddy.Context, admin string, streamChains map[string]json.RawMessage) error {
 	l.ctx = ctx
-	l.recordPorts(nil, l.ports.Adopt(ctx))
+	l.recordPorts(nil, l.ports.Adopt(ctx, streamChains))
 	l.listening.admin = admin
 	l.listen()
 	return l.Table.Adopt(ctx)
@@ -233,6 +234,9 @@ func refusedPort(r l4app.Refusal) *report.Verdict {
 		p.Field = "data[" + port + "]"
 	case kinds.Service:
 		p.Field = report.AnnotationField(kinds.OwnPrefix + protocol + "-ports")
+	}
+	if errors.As(r.Err, new(l4app.RejectedError)) {
+		p.Reason = report.Quarantined
 	}
 	if errors.Is(r.Err, netaddr.ErrHeld) {
 		p.Message += ". " + listeners[protocol] + " lists the processes that listen on each port"

@@ -7,8 +7,11 @@ import (
 	"os"
 	"testing"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/model/document"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/report"
 	"github.com/k8singress/k8singress/internal/process/netaddr"
@@ -49,5 +52,20 @@ func TestRefusedPort(t *testing.T) {
 		if diff := cmp.Diff(want, got.Problems); diff != "" || got.Object.String() != test.origin {
 			t.Errorf("%s (-want +got):\n%s", got.Object, diff)
 		}
+	}
+}
+
+// TestRejectedPort checks that a port whose handlers Caddy rejects is not reported as a conflict.
+func TestRejectedPort(t *testing.T) {
+	ports := l4app.New(zap.NewNop(), l4app.Tables{})
+	defer ports.Close()
+	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
+	defer cancel()
+	refused := ports.Update(ctx, map[string]*document.Port{"tcp/99": {Origin: ir.ParseRef("Service/shop/db")}})
+	if len(refused) != 1 {
+		t.Fatalf("refused are %v", refused)
+	}
+	if got := refusedPort(refused[0]); got.Problems[0].Reason != report.Quarantined {
+		t.Errorf("the reason is %s", got.Problems[0].Reason)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 	"github.com/k8singress/k8singress/internal/model/settings"
 	"github.com/k8singress/k8singress/internal/model/snapshot"
+	"github.com/k8singress/k8singress/internal/process/events"
 	"github.com/k8singress/k8singress/internal/process/panics"
 	"github.com/k8singress/k8singress/internal/tls/certs"
 	"github.com/k8singress/k8singress/internal/tls/issuance"
@@ -72,6 +73,7 @@ type Engine struct {
 	services  *services.Registry
 	live      *apply.Live
 	issuance  *issuance.Manager
+	events    *events.Bus
 
 	start    sync.Once
 	cancel   context.CancelFunc
@@ -128,6 +130,7 @@ func New(source Source, publisher Publisher, log *zap.Logger) *Engine {
 		services: services.New(),
 		live:     apply.NewLive(table, log),
 		issuance: issuance.New(log),
+		events:   events.NewBus(log),
 		done:     make(chan struct{}),
 		resigned: make(chan struct{}),
 		adopted:  make(chan struct{}, 1),

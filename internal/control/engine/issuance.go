@@ -28,6 +28,7 @@ func (l *loop) configureIssuance(a *adoption) {
 		RenewalRatio: policy.RenewalWindowRatio, RenewInterval: time.Duration(automation.RenewCheckInterval),
 		HTTP: a.settings.HTTP, HTTPS: a.settings.HTTPS,
 		NewHostsPerDay: newHostsPerDay(a.settings), Addresses: l.reachedAt(a.settings), Resolvers: a.settings.Resolvers,
+		Events: l.events,
 	})
 	if err != nil {
 		l.log.Error("cannot provision the certificate issuers of the new Caddy configuration", zap.Error(err))
@@ -78,6 +79,7 @@ func (l *loop) reachedAt(o settings.Config) func() []string {
 func (l *loop) takeIssued() {
 	for host, pair := range l.issuance.Take() {
 		l.live.Certificates.SetIssued(host, pair)
+		l.emitLoaded(pair)
 		l.applied = true
 	}
 }

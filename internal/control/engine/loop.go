@@ -177,7 +177,7 @@ func (l *loop) adopt(ctx context.Context) {
 		NoAccessLog: a.settings.AccessLog == settings.AccessLogOff,
 	})
 	proxy.SetFiles(cmp.Or(a.settings.BodyFiles, proxy.DefaultFiles))
-	if err := l.live.Adopt(a.ctx, adminAddress(a.settings)); err != nil {
+	if err := l.live.Adopt(a.ctx, adminAddress(a.settings), a.settings.StreamChains); err != nil {
 		l.log.Error("cannot provision the handler chains of the new Caddy configuration", zap.Error(err))
 	}
 	ready := l.live.Table.Ready()

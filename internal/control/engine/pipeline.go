@@ -53,6 +53,7 @@ func (l *loop) pipeline() {
 	l.setChangedEndpoints(s)
 	l.resolveShortened(s)
 	l.metrics.applySeconds.Observe(time.Since(begin).Seconds())
+	l.emitApplied(delta, begin)
 	if !l.publish() && slices.ContainsFunc(s.Changed, matterToStatus) {
 		l.publishStatus()
 	}
@@ -133,6 +134,7 @@ func (l *loop) becomeReady() {
 	debug.FreeOSMemory()
 	l.live.Table.MarkReady()
 	l.log.Info("ready: all objects have been applied for the first time")
+	l.emitReady()
 }
 
 // loadReferred loads the contents of the Secrets to which the live configuration did not refer before the change delta.

@@ -26,7 +26,7 @@ func (l *loop) publish() bool {
 	if !l.applied && slices.EqualFunc(old.report.Verdicts, verdicts.Verdicts, (*report.Verdict).Equal) {
 		return false
 	}
-	l.logChanges(old.report, verdicts)
+	l.announceChanges(old.report, verdicts)
 	l.metrics.countProblems(verdicts, &l.settings)
 	l.applied = false
 	l.state.Store(&state{
@@ -88,8 +88,8 @@ var levels = map[report.Severity]zapcore.Level{
 	report.Error: zapcore.ErrorLevel, report.Warning: zapcore.WarnLevel, report.Info: zapcore.InfoLevel,
 }
 
-// logChanges logs each new problem once.
-func (l *loop) logChanges(before, now *report.Report) {
+// announceChanges logs each new problem once, and emits an event for it.
+func (l *loop) announceChanges(before, now *report.Report) {
 	for _, v := range report.Changed(before, now) {
 		var known []report.Problem
 		if old := before.Get(v.Object); old != nil {
@@ -102,6 +102,7 @@ func (l *loop) logChanges(before, now *report.Report) {
 			l.log.Log(levels[p.Severity], p.Message, zap.String("object", v.Object.String()),
 				zap.String("severity", string(p.Severity)),
 				zap.String("reason", string(p.Reason)), zap.String("field", p.Field))
+			l.emitVerdict(v.Object, p)
 		}
 	}
 }

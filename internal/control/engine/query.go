@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/k8singress/k8singress/internal/http/front"
 	"github.com/k8singress/k8singress/internal/model/document"
@@ -159,7 +160,10 @@ func (e *Engine) Load(ctx context.Context, d *document.Live) error {
 
 // serveDocument applies a live configuration that was passed to Load or is part of the Caddy configuration.
 func (l *loop) serveDocument(d *document.Live) {
-	l.apply(document.Diff(l.document(), d), nil)
+	begin := time.Now()
+	delta := document.Diff(l.document(), d)
+	l.apply(delta, nil)
+	l.emitApplied(delta, begin)
 	l.document = func() *document.Live { return d }
 	l.findFollowed()
 	l.publish()

@@ -41,13 +41,16 @@ func Merge(config map[string]any, c settings.Config) error {
 	return nil
 }
 
-// mergePersist turns off autosaving of the configuration, so that Caddy cannot start with an outdated configuration.
+// mergePersist turns off autosaving of the configuration, so that Caddy cannot start with an outdated configuration,
+// unless the configuration sets it.
 func mergePersist(config map[string]any) error {
 	load, err := Child(config, "admin", "config")
 	if err != nil {
 		return err
 	}
-	load["persist"] = false
+	if load["persist"] == nil {
+		load["persist"] = false
+	}
 	return nil
 }
 
@@ -55,9 +58,6 @@ func mergeHTTP(apps, structure map[string]any, c settings.Config) error {
 	http, err := Child(apps, "http")
 	if err != nil {
 		return err
-	}
-	if http["metrics"] == nil {
-		http["metrics"] = map[string]any{}
 	}
 	mergeShutdown(http, Branch(structure, "apps", "http"), c)
 	servers, err := Child(http, "servers")
@@ -125,8 +125,6 @@ func mergeTLS(apps, ours map[string]any) error {
 		return err
 	}
 	wanted := Branch(ours, "apps", "tls")
-	tls["disable_ocsp_stapling"] = wanted["disable_ocsp_stapling"]
-	tls["disable_storage_check"] = wanted["disable_storage_check"]
 	cache, err := Child(tls, "cache")
 	if err != nil {
 		return err

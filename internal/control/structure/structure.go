@@ -77,8 +77,8 @@ func Structure(c settings.Config) map[string]any {
 
 func httpApp(c settings.Config) *caddyhttp.App {
 	return &caddyhttp.App{
-		Servers: servers(c), Metrics: &caddyhttp.Metrics{},
-		ShutdownDelay: caddy.Duration(c.ShutdownDelay), GracePeriod: caddy.Duration(c.ShutdownTimeout),
+		Servers: servers(c), ShutdownDelay: caddy.Duration(c.ShutdownDelay),
+		GracePeriod: caddy.Duration(c.ShutdownTimeout),
 	}
 }
 
@@ -179,9 +179,7 @@ func tlsApp(c settings.Config) *caddytls.TLS {
 			ManagersRaw: []json.RawMessage{json.RawMessage(`{"via":"k8singress"}`)},
 			IssuersRaw:  Issuers(c),
 		}}, OnDemand: &caddytls.OnDemandConfig{PermissionRaw: json.RawMessage(`{"module":"k8singress"}`)}},
-		Cache:               &caddytls.CertCacheOptions{Capacity: certificates},
-		DisableOCSPStapling: true,
-		DisableStorageCheck: true,
+		Cache: &caddytls.CertCacheOptions{Capacity: certificates},
 	}
 }
 

@@ -21,6 +21,9 @@ type StreamRoute struct {
 	// SendProxy is the version of the PROXY protocol header that is sent to endpoints.
 	SendProxy ProxyVersion
 	Policy    StreamPolicy
+	// Chains are the names of the stream chains through which a TCP connection passes, after the PROXY protocol header
+	// and before TLS is terminated.
+	Chains []string
 	// TLS is the source of the certificate if the port terminates TLS. If it is nil, TLS is not terminated: all bytes
 	// are forwarded unchanged.
 	TLS *StreamTLS

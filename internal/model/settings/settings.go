@@ -368,6 +368,11 @@ type Config struct {
 	// k8singress.io/chains, and the routes of these lists process a request before it goes to the backend. Only the
 	// administrator can define the lists, so Caddy placeholders in them are replaced. Default: none.
 	Chains map[string]json.RawMessage `json:"chains,omitempty"`
+	// StreamChains maps names to lists of caddy-l4 routes. A Service selects lists with the annotation
+	// k8singress.io/stream-chains, and the routes of these lists process each connection of a TCP port before it goes
+	// to an endpoint. Only the administrator can define the lists. The form is the same as in caddy-l4's handler
+	// `subroute`. Default: none.
+	StreamChains map[string]json.RawMessage `json:"stream_chains,omitempty"`
 
 	// ElectionID is the name of the Lease for leader election. Only the replica that holds the Lease writes status and
 	// Events. All replicas serve requests. Default: k8singress-leader.

@@ -49,7 +49,7 @@ var order = []folder{
 	{name: "ingressnginx"},
 	{name: "cmd", imports: []string{caddy}},
 	{name: "internal/tests", imports: []string{runProgram}, tests: true},
-	{name: "examples", tests: true},
+	{name: "examples", imports: []string{caddy}, tests: true},
 	{name: "charts", tests: true},
 	{name: "bench", imports: []string{runProgram}, tests: true},
 }
@@ -59,6 +59,7 @@ var exceptions = []struct {
 	name, path, reason string
 }{
 	{"internal/process/caddyinternals", caddy, "it has every use of the private parts of Caddy"},
+	{"internal/process/events", caddy, "it emits events of Caddy's events app"},
 	{"internal/process/logs", caddy, "it hands log lines over to the loggers of the running configuration"},
 	{"internal/process/netaddr", caddy, "it parses addresses as Caddy does"},
 	{"internal/tls/issuance", caddy, "it uses Caddy's issuers"},

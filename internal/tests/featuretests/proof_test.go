@@ -166,6 +166,7 @@ var proofsOfAnnotations = map[string]string{
 	"k8singress.io/stream-accept-proxy":          "TestServiceProxyProtocol",
 	"k8singress.io/stream-trusted-proxies":       "TestServiceProxyProtocol",
 	"k8singress.io/stream-proxy-protocol":        "TestServiceProxyProtocol",
+	"k8singress.io/stream-chains":                "TestStreamChain",
 	"k8singress.io/stream-tls-secret":            "TestPortEndsTLS",
 	"k8singress.io/stream-tls-host":              "TestServiceWithIssuedCertificate",
 	"k8singress.io/stream-backend-tls":           "TestServiceOverTLS",

@@ -21,6 +21,8 @@ const (
 const (
 	overBudget     = "new_hosts_per_day"
 	leadsElsewhere = "check_host_dns"
+	// abortedByHandler is the name of the event whose handlers can abort an order.
+	abortedByHandler = "cert_obtaining"
 )
 
 func newMetrics(m *Manager) *metrics {
@@ -34,10 +36,10 @@ func newMetrics(m *Manager) *metrics {
 	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "k8singress_acme_refused_total",
 		Help: "The number of certificate orders that were not made, by reason: the namespace has reached its limit " +
-			"of new names per day (new_hosts_per_day), or the name does not resolve to this controller " +
-			"(check_host_dns).",
+			"of new names per day (new_hosts_per_day), the name does not resolve to this controller " +
+			"(check_host_dns), or an event handler has aborted the order (cert_obtaining).",
 	}, []string{"reason"})
-	for _, reason := range []string{overBudget, leadsElsewhere} {
+	for _, reason := range []string{overBudget, leadsElsewhere, abortedByHandler} {
 		refused.WithLabelValues(reason)
 	}
 	return &metrics{orders: orders, refused: refused, waiting: prometheus.NewGaugeFunc(prometheus.GaugeOpts{

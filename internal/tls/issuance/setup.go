@@ -18,6 +18,7 @@ import (
 	"github.com/caddyserver/certmagic"
 	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/process/events"
 	"github.com/k8singress/k8singress/internal/tls/secret"
 )
 
@@ -47,6 +48,8 @@ type Options struct {
 	// Resolvers are the DNS servers, with or without a port, that are queried to check Addresses. If empty, the
 	// system's DNS servers are used.
 	Resolvers []string
+	// Events emits certmagic's events about certificates. If it is nil, there are no events.
+	Events *events.Bus
 }
 
 // setup contains what is needed to order certificates under one Caddy configuration, such as the issuers and the
@@ -116,6 +119,7 @@ func newSetup(ctx caddy.Context, o Options, m *Manager) (*setup, error) {
 		RenewalWindowRatio:  s.schedule.ratio,
 		OCSP:                certmagic.OCSPConfig{DisableStapling: true},
 		DisableStorageCheck: true,
+		OnEvent:             certificateEvents(o.Events),
 	})
 	s.storage = s.config.Storage
 	listening := listeningAt(o)

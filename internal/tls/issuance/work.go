@@ -122,6 +122,10 @@ func (m *Manager) order(ctx context.Context, s *setup, h *host) {
 		// The process is ending.
 		return
 	}
+	if why := m.aborted(s, h, errs); why != nil {
+		m.postpone(h, why)
+		return
+	}
 	var failed *failure
 	var rest time.Time
 	keep, done := context.WithTimeout(context.WithoutCancel(ctx), storagePatience)
@@ -159,17 +163,14 @@ func (m *Manager) refusal(ctx context.Context, s *setup, h *host) *failure {
 	if h.issued != nil {
 		return nil
 	}
-	m.mu.Lock()
-	namespace, attempts := h.origin.Namespace, 1
-	if h.lastError != nil {
-		attempts += h.lastError.Attempts
-	}
-	m.mu.Unlock()
 	if why := s.elsewhere(ctx, h); why != "" {
-		m.metrics.refused.WithLabelValues(leadsElsewhere).Inc()
-		return &failure{Attempts: attempts, Issuers: s.mark, Reason: why,
-			NotBefore: time.Now().Add(backoff(s.retry, attempts))}
+		f := m.refused(s, h, leadsElsewhere, why)
+		f.Issuers = s.mark
+		return f
 	}
+	m.mu.Lock()
+	namespace := h.origin.Namespace
+	m.mu.Unlock()
 	if namespace == "" || s.newHostsPerDay <= 0 {
 		return nil
 	}
@@ -180,6 +181,19 @@ func (m *Manager) refusal(ctx context.Context, s *setup, h *host) *failure {
 		over.Issuers = s.mark
 	}
 	return over
+}
+
+// refused counts an order that is not made, by its cause, and returns the failure of the host. The delay until the next
+// attempt grows with each attempt.
+func (m *Manager) refused(s *setup, h *host, cause, reason string) *failure {
+	m.metrics.refused.WithLabelValues(cause).Inc()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	attempts := 1
+	if h.lastError != nil {
+		attempts += h.lastError.Attempts
+	}
+	return &failure{Attempts: attempts, Reason: reason, NotBefore: time.Now().Add(backoff(s.retry, attempts))}
 }
 
 // recordOrder records the result of an order. failed is nil if a certificate was issued. If an issuer has reported a

@@ -10,7 +10,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/suggest"
 )
 
-// maxChains is the maximum number of handler chains that one Ingress may select.
+// maxChains is the maximum number of chains that one Ingress or Service may select.
 const maxChains = 32
 
 // chainNames is the annotation with which an Ingress selects handler chains by their names. The administrator defines
@@ -36,21 +36,36 @@ func (s *Settings) chains(string) []ir.Filter {
 }
 
 func parseChains(s *Settings, value string) error {
-	var names []string
+	names, err := ReadChains(value)
+	if err == nil {
+		err = CheckChains(names, s.AvailableChains)
+	}
+	if err == nil {
+		s.Chains = names
+	}
+	return err
+}
+
+// ReadChains parses a comma-separated list of the names of chains.
+func ReadChains(value string) (names []string, err error) {
 	for name := range strings.SplitSeq(value, ",") {
-		name = strings.TrimSpace(name)
-		if name == "" {
-			continue
+		if name = strings.TrimSpace(name); name != "" {
+			names = append(names, name)
 		}
-		if !slices.Contains(s.AvailableChains, name) {
-			return noChain(name, s.AvailableChains)
-		}
-		names = append(names, name)
 	}
 	if len(names) > maxChains {
-		return fmt.Errorf("the list has %d names, and the maximum is %d", len(names), maxChains)
+		return nil, fmt.Errorf("the list has %d names, and the maximum is %d", len(names), maxChains)
 	}
-	s.Chains = names
+	return names, nil
+}
+
+// CheckChains returns an error if one of the names is not in the list of available chains.
+func CheckChains(names, available []string) error {
+	for _, name := range names {
+		if !slices.Contains(available, name) {
+			return noChain(name, available)
+		}
+	}
 	return nil
 }
 

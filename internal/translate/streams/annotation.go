@@ -27,7 +27,7 @@ type Annotation = option.Row[Settings, string]
 var Table = option.Table[Settings, string]{
 	tcpPorts, udpPorts,
 	streamIdleTimeout, streamConnectTimeout, streamMaxConnections, streamResponses,
-	streamAcceptProxy, streamTrustedProxies, streamProxyProtocol,
+	streamAcceptProxy, streamTrustedProxies, streamProxyProtocol, streamChains,
 	streamTLSSecret, streamTLSHost,
 	streamBackendTLS, streamBackendTLSSecret, streamBackendTLSVerify, streamBackendTLSName,
 }
@@ -81,12 +81,14 @@ type Settings struct {
 	// TCPPorts and UDPPorts are the ports that annotations of the Service open.
 	TCPPorts, UDPPorts []Listed
 	Policy             ir.StreamPolicy
-	// The following five fields apply only to TCP ports.
+	// The following six fields apply only to TCP ports.
 	AcceptProxy bool
 	Trusted     []string
 	SendProxy   ir.ProxyVersion
-	TLS         *ir.StreamTLS
-	BackendTLS  *ir.BackendTLS
+	// Chains are the names of the stream chains through which connections pass.
+	Chains     []string
+	TLS        *ir.StreamTLS
+	BackendTLS *ir.BackendTLS
 	// Closed is true if all ports that forward to the Service must stay closed, because an annotation is invalid.
 	Closed bool
 

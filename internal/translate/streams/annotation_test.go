@@ -59,6 +59,8 @@ func TestParse(t *testing.T) {
 			with(func(s *Settings) {
 				s.AcceptProxy, s.Trusted, s.SendProxy = true, []string{"10.0.0.0/8", "fd00::1/128"}, ir.ProxyV2
 			})},
+		{"chains", []string{"stream-chains", " office,,slow "},
+			with(func(s *Settings) { s.Chains = []string{"office", "slow"} })},
 		{"secret", []string{"stream-tls-secret", "pg-tls"}, with(func(s *Settings) {
 			s.TLS = &ir.StreamTLS{Secret: ir.Name{Namespace: "shop", Name: "pg-tls"}}
 		})},
@@ -109,6 +111,8 @@ func TestParseRefused(t *testing.T) {
 		{"stream-accept-proxy", "yes", "neither", true},
 		{"stream-proxy-protocol", "v3", "is not one of v1, v2", true},
 		{"stream-trusted-proxies", "10.0.0.0/8\x00", "U+0000", true},
+		{"stream-chains", strings.Repeat("a,", 33), "the list has 33 names", true},
+		{"stream-chains", "office\x00", "U+0000", true},
 		{"stream-tls-secret", "other/pg-tls", "contains a namespace", true},
 		{"stream-tls-secret", "PG", "is not the name of a Secret", true},
 		{"stream-tls-host", "*.example.com", "is not a host name", true},

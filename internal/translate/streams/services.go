@@ -48,7 +48,7 @@ func (r *reading) service(object *corev1.Service) *service {
 	if p := isolatingPanics(func() *report.Problem {
 		s.settings, problems = Parse(r.options.Policy, object)
 		problems = append(problems, s.settings.cap(&r.options)...)
-		return r.issuable(ref, s.settings)
+		return cmp.Or(r.issuable(ref, s.settings), r.chained(s.settings))
 	}); p != nil {
 		s.settings.Closed = true
 		problems = append(problems, *p)

@@ -275,6 +275,46 @@ func TestClosedPorts(t *testing.T) {
 	}
 }
 
+// TestStreamChains checks that the ports of a Service get its chains, and stay closed if the administrator has not
+// defined one of them. UDP ports do not support chains, and stay closed, too.
+func TestStreamChains(t *testing.T) {
+	o := open()
+	o.Chains = []string{"office", "slow"}
+	with := func(chains string) *streams.Result {
+		return translated(o, serviceWithPorts("shop", "db", 1, "tcp-ports", "400:pg", "udp-ports", "53",
+			"stream-chains", chains), configMap("tcp", map[string]string{"1": "shop/db:pg"}))
+	}
+	r := with("slow,office")
+	if diff := cmp.Diff([]string{"tcp/1 ConfigMap/ingress/tcp shop/db/5432", "tcp/400 Service/shop/db shop/db/5432"},
+		owners(r)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	for _, route := range r.Routes {
+		if !slices.Equal(route.Chains, []string{"slow", "office"}) {
+			t.Errorf("%s has the chains %q", streamName(route), route.Chains)
+		}
+	}
+	if got := problemsOf(r, refOf("shop", "db")); len(got) != 1 ||
+		!strings.Contains(got[0], "the UDP port 53 stays closed, because annotations of Service/shop/db configure "+
+			"TLS, the PROXY protocol or chains") {
+		t.Errorf("the Service is told %q", got)
+	}
+	for chains, hint := range map[string]string{
+		"office,ofice": `"ofice"; did you mean office?`, "x": `"x": the Caddyfile defines only other chains`,
+	} {
+		r := with(chains)
+		got := problemsOf(r, refOf("shop", "db"))
+		if len(r.Routes) > 0 || len(got) != 1 || !strings.HasPrefix(got[0], "error InvalidAnnotation "+
+			"metadata.annotations[k8singress.io/stream-chains]: there is no chain "+hint) ||
+			!strings.Contains(got[0], "the ports of this Service stay closed") {
+			t.Errorf("%s: %q, the Service is told %q", chains, owners(r), got)
+		}
+		if got := verdict(r, "tcp"); !cmp.Equal(got, []string{"InvalidAnnotation data[1]"}) {
+			t.Errorf("%s: the ConfigMap is told %q", chains, got)
+		}
+	}
+}
+
 func TestNoIssuer(t *testing.T) {
 	off, except := open(), open()
 	off.NoIssuer, except.NoIssuerFor = true, []string{"shop"}

@@ -30,6 +30,8 @@ type Options struct {
 	// Reserved lists the ports on which this process itself listens. They must be checked here, because listening twice
 	// on the same port in one process causes no error in Caddy.
 	Reserved ReservedPorts
+	// Chains are the names of the stream chains that Services can select.
+	Chains []string
 	// ExternalNames restricts the targets of Services of type ExternalName. The values are the same as for
 	// settings.Config.ExternalNames.
 	ExternalNames string
@@ -195,8 +197,8 @@ func (r *reading) open(w *wish, of ir.Ref) *report.Problem {
 		s.tcp(route, w)
 	case s.onlyTCP():
 		return &report.Problem{Severity: report.Error, Reason: report.InvalidAnnotation, Message: fmt.Sprintf(
-			"the %s stays closed, because annotations of %s configure TLS or the PROXY protocol, which UDP does not "+
-				"support: remove them, or use a separate Service for UDP", w.place, w.service)}
+			"the %s stays closed, because annotations of %s configure TLS, the PROXY protocol or chains, which UDP "+
+				"ports do not support: remove them, or use a separate Service for UDP", w.place, w.service)}
 	}
 	backend, p := r.backend(w)
 	route.Backends = ir.To(backend)
@@ -207,7 +209,8 @@ func (r *reading) open(w *wish, of ir.Ref) *report.Problem {
 // onlyTCP reports whether the Service has settings that UDP ports do not support. Its UDP ports then stay closed,
 // because the settings may be required for security.
 func (s *Settings) onlyTCP() bool {
-	return s.TLS != nil || s.BackendTLS != nil || s.AcceptProxy || s.SendProxy != "" || len(s.Trusted) > 0
+	return s.TLS != nil || s.BackendTLS != nil || s.AcceptProxy || s.SendProxy != "" || len(s.Trusted) > 0 ||
+		len(s.Chains) > 0
 }
 
 // Settings.tcp sets the fields of a route that apply only to TCP.
@@ -217,7 +220,7 @@ func (s *Settings) tcp(route *ir.StreamRoute, w *wish) {
 	if route.AcceptProxy = s.AcceptProxy || w.acceptProxy; route.AcceptProxy {
 		route.Trusted = s.Trusted
 	}
-	route.TLS, route.BackendTLS = s.TLS, s.BackendTLS
+	route.Chains, route.TLS, route.BackendTLS = s.Chains, s.TLS, s.BackendTLS
 }
 
 // The function closed returns the problem to report for the object whose port forwards to a Service with an invalid
