@@ -1,6 +1,7 @@
 package caddyfile
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -162,7 +163,7 @@ func (b *draft) finish() error {
 			"service_port_namespaces has no effect, because Services may open ports only with service_tcp_ports or " +
 				"service_udp_ports: add one of these two, or remove service_port_namespaces")
 	}
-	if err := structure.CheckAddresses(b.config); err != nil {
+	if err := cmp.Or(b.checkDefaultChains(), structure.CheckAddresses(b.config)); err != nil {
 		return err
 	}
 	b.config.Source = b.source()

@@ -119,6 +119,15 @@ var requestOptions = option.Table[draft, *line]{
 			"[Chains](chains.md) has a complete example. The option may be repeated with different names.",
 		Example: "chain staff {\n\t@outside not client_ip private_ranges\n\trespond @outside 403\n}", Default: "none",
 	},
+	{
+		Name: "chain_default", Values: "<name> [{ <selection...> }]", Parse: setDefaultChain,
+		Doc: "Runs a chain for all Ingresses, whatever their annotations contain. The block selects Ingresses: " +
+			"`namespaces` and `except` take names of namespaces, and prefixes of names followed by `*`, and " +
+			"`classes` takes names of IngressClasses. The option may be repeated for different chains, which run in " +
+			"the order of the Caddyfile. [Default chains](chains.md#default-chains) describes what a default chain " +
+			"covers.",
+		Example: "chain_default waf {\n\tnamespaces team-*\n\texcept team-waf\n}", Default: "none",
+	},
 }
 
 // portOptions configure TCP and UDP ports.

@@ -133,7 +133,7 @@ func (a *App) registerMetrics(registry *prometheus.Registry) error {
 // previous configuration. Start does not wait for Kubernetes objects; until they are loaded, requests get 503. Start
 // returns an error if one of the handler chains or stream chains in the configuration cannot be provisioned.
 func (a *App) Start() error {
-	if err := checkChains(a.ctx, a.config.Chains); err != nil {
+	if err := checkChains(a.ctx, &a.config); err != nil {
 		return err
 	}
 	if err := l4app.CheckStreamChains(a.ctx, a.config.StreamChains); err != nil {

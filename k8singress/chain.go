@@ -14,10 +14,14 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/http/live"
+	"github.com/k8singress/k8singress/internal/model/settings"
 	"github.com/k8singress/k8singress/internal/process/caddyinternals"
 )
 
-func init() { caddy.RegisterModule(new(Chain)) }
+func init() {
+	caddy.RegisterModule(new(Chain))
+	caddy.RegisterModule(new(DefaultChains))
+}
 
 // Chain runs a request through a list of Caddy routes, which the administrator has configured under a name in the app.
 // If none of these routes responds, it calls the next handler. Each Chain has its own copy of the routes, so the state
@@ -91,18 +95,78 @@ func (c *Chain) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp
 	return c.routes.Compile(next).ServeHTTP(w, r)
 }
 
-// checkChains returns an error if one of the handler chains cannot be provisioned in the configuration that ctx belongs
-// to. chains maps the name of a chain to its routes. checkChains must be called after all apps were provisioned.
-func checkChains(ctx caddy.Context, chains map[string]json.RawMessage) error {
-	trial, cancel := caddy.NewContext(ctx)
-	defer cancel()
-	for _, name := range slices.Sorted(maps.Keys(chains)) {
-		config, err := json.Marshal(&Chain{Name: name})
+// DefaultChains runs a request through the chains that the administrator has set for all Ingresses, or for some of
+// them. If no chain responds, it calls the next handler.
+type DefaultChains struct {
+	// Names are the names of the chains, in the order in which they run. An unknown name is an error.
+	Names []string `json:"names"`
+
+	chains []*Chain
+}
+
+// CaddyModule returns the Caddy module information.
+func (*DefaultChains) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.k8singress_default_chains",
+		New: func() caddy.Module { return new(DefaultChains) }}
+}
+
+// Provision creates and provisions the chains.
+func (d *DefaultChains) Provision(ctx caddy.Context) error {
+	for _, name := range d.Names {
+		c, err := loadChain(ctx, name)
 		if err != nil {
 			return err
 		}
-		if _, err := trial.LoadModuleByID("http.handlers.k8singress_chain", config); err != nil {
-			return fmt.Errorf("the chain %s of the k8singress app: %w", name, err)
+		d.chains = append(d.chains, c)
+	}
+	return nil
+}
+
+// ServeHTTP runs the request through the chains. If no chain responds, it calls next.
+func (d *DefaultChains) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	run := live.ChainRunFrom(r.Context())
+	if run == nil {
+		return caddyhttp.Error(http.StatusInternalServerError, errNoRequest)
+	}
+	var handler caddyhttp.Handler = caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
+		run.UseErrorPages()
+		return next.ServeHTTP(w, r)
+	})
+	for _, c := range slices.Backward(d.chains) {
+		behind := handler
+		handler = caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
+			return c.ServeHTTP(w, r, behind)
+		})
+	}
+	return handler.ServeHTTP(w, r)
+}
+
+// loadChain creates and provisions a chain in the configuration that ctx belongs to.
+func loadChain(ctx caddy.Context, name string) (*Chain, error) {
+	config, err := json.Marshal(&Chain{Name: name})
+	if err != nil {
+		return nil, err
+	}
+	module, err := ctx.LoadModuleByID("http.handlers.k8singress_chain", config)
+	if err != nil {
+		return nil, fmt.Errorf("the chain %s of the k8singress app: %w", name, err)
+	}
+	return module.(*Chain), nil
+}
+
+// checkChains returns an error if one of the handler chains cannot be provisioned in the configuration that ctx belongs
+// to, or if a default chain does not exist. checkChains must be called after all apps were provisioned.
+func checkChains(ctx caddy.Context, config *settings.Config) error {
+	trial, cancel := caddy.NewContext(ctx)
+	defer cancel()
+	for _, name := range slices.Sorted(maps.Keys(config.Chains)) {
+		if _, err := loadChain(trial, name); err != nil {
+			return err
+		}
+	}
+	for _, d := range config.DefaultChains {
+		if _, ok := config.Chains[d.Chain]; !ok {
+			return fmt.Errorf("default_chains of the k8singress app: there is no chain %q", d.Chain)
 		}
 	}
 	return nil
@@ -111,4 +175,6 @@ func checkChains(ctx caddy.Context, chains map[string]json.RawMessage) error {
 var (
 	_ caddy.Provisioner           = (*Chain)(nil)
 	_ caddyhttp.MiddlewareHandler = (*Chain)(nil)
+	_ caddy.Provisioner           = (*DefaultChains)(nil)
+	_ caddyhttp.MiddlewareHandler = (*DefaultChains)(nil)
 )

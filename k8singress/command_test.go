@@ -199,6 +199,18 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// TestExplainDefaultChains checks that the default chains of the Caddyfile are listed for each backend of each path.
+func TestExplainDefaultChains(t *testing.T) {
+	file := filepath.Join("testdata", "explain", "manifests.yaml")
+	got := run(t, "explain", "-f", file, "--config", filepath.Join("testdata", "config", "chains.Caddyfile"))
+	backends := strings.Count(got.stdout, "  to default/")
+	listed := strings.Count(got.stdout, "    default chains {\"names\":[\"waf\"]}\n")
+	if got.status != 0 || backends == 0 || listed != backends {
+		t.Errorf("status %d, %d of %d backends have the chain: %s%s", got.status, listed, backends, got.stdout,
+			got.stderr)
+	}
+}
+
 func TestRenderOfNothing(t *testing.T) {
 	for _, folder := range []string{"empty", "other-kinds"} {
 		got := run(t, "render", "-f", manifests(folder))

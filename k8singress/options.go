@@ -292,6 +292,9 @@ type Options struct {
 	// to an endpoint. Only the administrator can define the lists. The form is the same as in caddy-l4's handler
 	// `subroute`. Default: none.
 	StreamChains map[string]json.RawMessage `json:"stream_chains,omitempty"`
+	// DefaultChains lists the chains through which requests for Ingresses run whatever the annotations of the Ingresses
+	// contain. They run in the order of this list. Default: none.
+	DefaultChains []DefaultChain `json:"default_chains,omitempty"`
 
 	// ElectionID is the name of the Lease for leader election. Only the replica that holds the Lease writes status and
 	// Events. All replicas serve requests. Default: k8singress-leader.
@@ -313,6 +316,19 @@ type Options struct {
 	// Admin is the address of Caddy's admin API, from "listen" in "admin" of Caddy's JSON configuration, or "off".
 	// Default: Caddy's default, which is the environment variable CADDY_ADMIN, or localhost:2019.
 	Admin string `json:"admin,omitempty"`
+}
+
+// DefaultChain is a chain that runs for all Ingresses, or for the Ingresses that its lists select.
+type DefaultChain struct {
+	// Chain is the name of the chain, a key of Chains.
+	Chain string `json:"chain"`
+	// Namespaces selects Ingresses by their namespace: names, and prefixes of names such as team-*. Default: all.
+	Namespaces []string `json:"namespaces,omitempty"`
+	// Classes selects Ingresses by the name of their IngressClass. Default: all, including Ingresses without a class.
+	Classes []string `json:"classes,omitempty"`
+	// Except lists the namespaces whose Ingresses are not selected: names, and prefixes of names such as team-*.
+	// Default: none.
+	Except []string `json:"except,omitempty"`
 }
 
 // Source is a source of Kubernetes objects. Exactly one field is set.

@@ -48,6 +48,7 @@ func options(o settings.Config) translate.Options {
 	t.Streams.NoIssuer, t.Streams.NoIssuerFor = o.AutoHTTPS == settings.AutoHTTPSOff, o.AutoHTTPSExcept
 	t.Streams.Chains = slices.Sorted(maps.Keys(o.StreamChains))
 	t.Ingress.Defaults.AvailableChains = slices.Sorted(maps.Keys(o.Chains))
+	t.Ingress.DefaultChains = o.DefaultChains
 	t.Ingress.Defaults.IgnoreSnippets = o.Snippets == settings.SnippetsIgnore
 	t.DefaultCertificate, t.DefaultBackend = o.DefaultCertificate, o.DefaultBackend
 	t.Ingress.Defaults.ErrorPages.HasDefault = !o.DefaultBackend.IsZero()

@@ -45,7 +45,7 @@ func (m chains) route(route *ir.Route) *document.Route {
 			r.HTTPSRedirect, filters = &redirect, filters[1:]
 		}
 	}
-	r.ErrorPages = errorPages(route.ErrorPages)
+	r.ErrorPages = errorPages(route.ErrorPages, filters)
 	if len(route.Backends) == 1 {
 		r.Destination = m.destination(route, filters, &route.Backends[0])
 		return r
@@ -58,11 +58,16 @@ func (m chains) route(route *ir.Route) *document.Route {
 	return r
 }
 
-func errorPages(of *ir.ErrorPages) *document.ErrorPages {
+// errorPages renders the error pages of a route with the given filters.
+func errorPages(of *ir.ErrorPages, filters []ir.Filter) *document.ErrorPages {
 	if of == nil {
 		return nil
 	}
-	pages := &document.ErrorPages{ErrorPages: ir.ErrorPages{Statuses: of.Statuses, OwnOnly: of.OwnOnly}}
+	pages := &document.ErrorPages{ErrorPages: ir.ErrorPages{Statuses: of.Statuses, OwnOnly: of.OwnOnly},
+		AfterDefaultChains: slices.ContainsFunc(filters, func(f ir.Filter) bool {
+			_, ok := f.(ir.DefaultChains)
+			return ok
+		})}
 	if of.Backend != nil {
 		pages.Backend = of.Backend.ID
 	}

@@ -48,6 +48,7 @@ var rows = []row{
 	with("k8singress_bandwidth", newBandwidth),
 	{name: "k8singress_chain", model: reflect.TypeFor[ir.HandlerChain]()},
 	with("k8singress_cors", newCORS),
+	{name: "k8singress_default_chains", model: reflect.TypeFor[ir.DefaultChains]()},
 	with("k8singress_direct_response", newDirectResponse),
 	sharing("k8singress_rate_limit", newRateLimit),
 	sharing("k8singress_external_auth", newExternalAuth),

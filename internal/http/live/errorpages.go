@@ -20,6 +20,9 @@ type errorPages struct {
 	ownOnly  bool
 	// own is the route's own backend for error pages. It is nil if only the default backend can serve them.
 	own *balancer.Backend
+	// before are the error pages for requests that have not passed the default chains of the route: the route's own
+	// backend must not get them. It is the errorPages itself if there are no default chains.
+	before *errorPages
 }
 
 func (t *Table) errorPages(d *document.ErrorPages) *errorPages {
@@ -29,6 +32,10 @@ func (t *Table) errorPages(d *document.ErrorPages) *errorPages {
 	p := &errorPages{statuses: d.Statuses, ownOnly: d.OwnOnly}
 	if d.Backend != "" {
 		p.own = t.backends.Backend(d.Backend)
+	}
+	p.before = p
+	if d.AfterDefaultChains {
+		p.before = &errorPages{statuses: d.Statuses, ownOnly: d.OwnOnly}
 	}
 	return p
 }

@@ -26,10 +26,13 @@ type step struct {
 // ChainRun is the state of one request on its way through a handler chain. Caddy handlers in the chain find it in the
 // request context.
 type ChainRun struct {
-	x           *exchange.Exchange
-	connections *proxy.Pool
-	instance    *instance
-	to          *destination
+	x        *exchange.Exchange
+	table    *Table
+	instance *instance
+	route    *Route
+	to       *destination
+	// pages are the error pages that apply to the request now, or nil.
+	pages *errorPages
 }
 
 // chainRuns is a pool of ChainRun values. A ChainRun is not returned to the pool if the chain has Caddy handlers,
@@ -42,7 +45,7 @@ func (v *ChainRun) run(from int) error {
 	for n := from; n < len(steps); n++ {
 		switch s := &steps[n]; {
 		case s.proxy != nil:
-			return v.connections.Forward(v.x, s.proxy, v.to.secured)
+			return v.table.connections.Forward(v.x, s.proxy, v.to.secured)
 		case s.handler != nil:
 			return v.runHandler(s.handler, v.from(n+1))
 		default:
@@ -65,6 +68,21 @@ type chainRunKey struct{}
 func ChainRunFrom(ctx context.Context) *ChainRun {
 	v, _ := ctx.Value(chainRunKey{}).(*ChainRun)
 	return v
+}
+
+// UseErrorPages makes the error pages of the route apply to the request from now on. It is called when a request has
+// passed the default chains of the route.
+func (v *ChainRun) UseErrorPages() {
+	if v.route.errors != nil {
+		v.use(v.route.errors)
+	}
+}
+
+func (v *ChainRun) use(pages *errorPages) {
+	v.pages = pages
+	if !v.x.AtErrorPage() {
+		v.x.Replaced, v.x.Pages = v.table.replaced(pages), v.table.pagesOf(pages)
+	}
 }
 
 // Exchange returns the exchange: the request and the state of its response.
@@ -143,7 +161,7 @@ func (v *ChainRun) Apply(f filter.Filter, w http.ResponseWriter, r *http.Request
 
 // Forward forwards a request that a Caddy handler is processing to an endpoint.
 func (v *ChainRun) Forward(s *proxy.Settings, w http.ResponseWriter, r *http.Request) error {
-	return v.enter(w, r, func() error { return v.connections.Forward(v.x, s, v.to.secured) })
+	return v.enter(w, r, func() error { return v.table.connections.Forward(v.x, s, v.to.secured) })
 }
 
 // last turns a caddyhttp.Handler into a caddyhttp.MiddlewareHandler, which ignores its next handler.

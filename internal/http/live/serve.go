@@ -177,11 +177,12 @@ func (t *Table) serveOn(x *exchange.Exchange, i *instance, route *Route, to *des
 	defer x.Close()
 	owned := chainRuns.Get()
 	v := owned.Value()
-	*v = ChainRun{x: x, connections: t.connections, instance: i, to: to}
-	if route.errors != nil && !x.AtErrorPage() {
-		x.Replaced, x.Pages = t.replaced(route.errors), t.pagesOf(route.errors)
+	*v = ChainRun{x: x, table: t, instance: i, route: route, to: to}
+	if route.errors != nil {
+		v.use(route.errors.before)
 	}
 	err := x.EndResponse(v.run(0))
+	pages := v.pages
 	if !x.Retained {
 		owned.Release()
 	}
@@ -193,10 +194,10 @@ func (t *Table) serveOn(x *exchange.Exchange, i *instance, route *Route, to *des
 	switch {
 	case x.HasPageFor(err) && replaceable(x, err):
 		return passToErrorPage(x, err)
-	case route.errors == nil:
+	case pages == nil:
 		return err
 	}
-	return t.serveErrorPage(x, route.errors, err)
+	return t.serveErrorPage(x, pages, err)
 }
 
 // withoutEndpoints changes the status of an error from 502 or 504 to 503 if the backend no longer has a ready endpoint,

@@ -112,7 +112,9 @@ func (r *Route) First() *Destination {
 // if the route has no such backend.
 type ErrorPages struct {
 	ir.ErrorPages
-	Backend string `json:"backend,omitempty"`
+	// AfterDefaultChains is true if Backend only gets requests that have passed the default chains of the route.
+	AfterDefaultChains bool   `json:"after_default_chains,omitempty"`
+	Backend            string `json:"backend,omitempty"`
 }
 
 // Share is one of several destinations that share the requests of a route.

@@ -146,6 +146,12 @@ type HandlerChain struct {
 	Name string `json:"name"`
 }
 
+// DefaultChains runs named lists of Caddy handlers that the administrator has set for the object with the route. Names
+// is not empty. Until a request has passed all lists, the error pages of the object do not apply to it.
+type DefaultChains struct {
+	Names []string `json:"names"`
+}
+
 // StubStatus responds with the numbers of connections and requests of the process, in the format of nginx's module
 // stub_status. Neither the filters after it nor the backend get the request.
 type StubStatus struct{}
@@ -396,6 +402,9 @@ func (AppRoot) Guards() Guard { return NoRequests }
 
 // Guards implements Filter. It returns SomeRequests because the handlers may restrict access.
 func (HandlerChain) Guards() Guard { return SomeRequests }
+
+// Guards implements Filter. It returns SomeRequests because the handlers may restrict access.
+func (DefaultChains) Guards() Guard { return SomeRequests }
 
 // Guards implements Filter.
 func (DirectResponse) Guards() Guard { return AllRequests }

@@ -24,6 +24,7 @@ func TestGuards(t *testing.T) {
 		{ir.AnyOf{}, ir.SomeRequests}, {ir.AppRoot{}, ir.NoRequests}, {ir.Bandwidth{}, ir.NoRequests},
 		{ir.BasicAuth{}, ir.SomeRequests}, {ir.CORS{}, ir.NoRequests}, {ir.Forbidden, ir.AllRequests},
 		{ir.ExternalAuth{}, ir.SomeRequests}, {ir.HandlerChain{}, ir.SomeRequests},
+		{ir.DefaultChains{}, ir.SomeRequests},
 		{ir.HostRedirect{}, ir.SomeRequests}, {ir.HTTPSRedirect{}, ir.NoRequests}, {ir.Maintenance{}, ir.AllRequests},
 		{ir.Maintenance{Allow: some}, ir.SomeClients}, {ir.Mirror{}, ir.NoRequests}, {ir.RateLimit{}, ir.SomeRequests},
 		{ir.Redirect{}, ir.SomeRequests}, {ir.WithoutAuthorization{}, ir.NoRequests},

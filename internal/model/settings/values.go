@@ -17,6 +17,13 @@ func MatchNamespace(patterns []string, namespace string) bool {
 	})
 }
 
+// Selects reports whether the chain runs for Ingresses of a namespace and a class. The class is empty for Ingresses
+// without a class.
+func (d *DefaultChain) Selects(namespace, class string) bool {
+	return (d.Namespaces == nil || MatchNamespace(d.Namespaces, namespace)) &&
+		(d.Classes == nil || slices.Contains(d.Classes, class)) && !MatchNamespace(d.Except, namespace)
+}
+
 // PortRange is a range of ports. Both ends are included.
 type PortRange struct{ First, Last uint16 }
 

@@ -80,6 +80,7 @@ var proofsOfOptions = map[string]string{
 	"acme_solver_namespaces":      "TestTenant03Ownership",
 	"chain":                       "TestRespondingChain",
 	"stream_chain":                "TestStreamChain",
+	"chain_default":               "TestDefaultChain",
 	"election":                    "test/e2e:TestElectionOff",
 	"election_id":                 "test/e2e:TestRightsOfIngressNginx",
 	"election_fallback":           "test/e2e:TestRightsOfIngressNginx",
@@ -104,7 +105,8 @@ func optionNames(t *testing.T) (names []string) {
 
 // fieldsOfOptions maps the names of options to the fields that they set, for tests that set the fields.
 func fieldsOfOptions() map[string]string {
-	fields := map[string]string{"issuer": "Issuers", "chain": "Chains", "stream_chain": "StreamChains", "host_owner": "HostOwners"}
+	fields := map[string]string{"issuer": "Issuers", "chain": "Chains", "stream_chain": "StreamChains",
+		"chain_default": "DefaultChains", "host_owner": "HostOwners"}
 	for _, of := range []reflect.Type{reflect.TypeFor[settings.Config](), reflect.TypeFor[settings.Source](),
 		reflect.TypeFor[settings.Kubernetes]()} {
 		for _, field := range reflect.VisibleFields(of) {

@@ -27,12 +27,26 @@ var chainNames = Annotation{
 	Meanwhile: ingressClosed + ", because a chain may reject requests",
 }
 
+// chains returns the filters that run the chains of the annotation, except the chains that are default chains: they
+// have already run.
 func (s *Settings) chains(string) []ir.Filter {
 	var filters []ir.Filter
 	for _, name := range s.Chains {
-		filters = append(filters, ir.HandlerChain{Name: name})
+		if !slices.Contains(s.DefaultChains, name) {
+			filters = append(filters, ir.HandlerChain{Name: name})
+		}
 	}
 	return filters
+}
+
+func (s *Settings) defaultChains(string) []ir.Filter { return s.DefaultChainFilters() }
+
+// DefaultChainFilters returns the filter that runs the default chains, or nil if there are no default chains.
+func (s *Settings) DefaultChainFilters() []ir.Filter {
+	if len(s.DefaultChains) == 0 {
+		return nil
+	}
+	return []ir.Filter{ir.DefaultChains{Names: s.DefaultChains}}
 }
 
 func parseChains(s *Settings, value string) error {

@@ -21,7 +21,7 @@ var sslPassthrough = Annotation{
 // PassthroughGuard returns the first guard that TLS connections to the backend of the path "/" would bypass if they
 // were passed through: the name of its phase, which requests it rejects, and whether the phase is temporary. guard is
 // ir.NoRequests if there is no such guard. A guard that decides by what a request contains, such as a password, is
-// ignored: as in ingress-nginx, the backend checks passed-through requests.
+// ignored, unless its phase is mandatory: as in ingress-nginx, the backend checks passed-through requests.
 func (s *Settings) PassthroughGuard() (step string, guard ir.Guard, temporary bool) {
 	for i := range phases {
 		p := &phases[i]
@@ -30,7 +30,7 @@ func (s *Settings) PassthroughGuard() (step string, guard ir.Guard, temporary bo
 				return step, guard, false
 			}
 		}
-		if guard = ir.Strictest(p.of(s, "/")); guard >= ir.SomeClients {
+		if guard = ir.Strictest(p.of(s, "/")); guard >= ir.SomeClients || p.mandatory && guard != ir.NoRequests {
 			return p.Name, guard, p.temporary
 		}
 	}

@@ -49,6 +49,9 @@ type Settings struct {
 	// chains that the administrator defined. They come from the default settings; no annotation changes them.
 	Chains          []string
 	AvailableChains []string
+	// DefaultChains are the names of the handler chains that the administrator has set for the Ingress. They are set in
+	// the default settings by package ingress; no annotation changes them.
+	DefaultChains []string
 	// AutoHTTPS selects the hosts that get a certificate from an issuer. It is empty if neither the Ingress nor the
 	// ConfigMap sets auto-https.
 	AutoHTTPS string

@@ -123,6 +123,9 @@ type phase struct {
 	// temporary is true if users set the filters of the phase only for some time. If such a filter ends a TLS
 	// passthrough, the verdict is a warning instead of an error.
 	temporary bool
+	// mandatory is true if the filters of the phase prevent TLS passthrough even if they decide by what a request
+	// contains.
+	mandatory bool
 }
 
 // of returns the filters that the phase adds for one path.
@@ -155,6 +158,8 @@ var phases = []phase{
 	{Name: "invalid access control", Doc: "returns 503 if the access control of the Ingress is invalid or not " +
 		"supported",
 		filters: (*Settings).closed},
+	{Name: "default chains", Doc: "runs the chains of the option [`chain_default`](caddyfile.md#chain_default)",
+		filters: (*Settings).defaultChains, mandatory: true},
 	{Name: "maintenance", Doc: "returns 503 if `k8singress.io/maintenance` is `true`, except for clients in " +
 		"`k8singress.io/maintenance-allowlist`",
 		filters: (*Settings).maintenance, temporary: true},

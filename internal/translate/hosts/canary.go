@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
@@ -66,6 +67,11 @@ func (m *mergeState) join(r *Contribution, p *Path) {
 			"%s is also a canary for the path %s of %s, and a path can have only one canary: this Ingress gets no "+
 				"requests",
 			snapshot.Elder(main.canary.Object, r.Object), p.Match.Path, OrEvery(m.Host.Host))
+	case !reflect.DeepEqual(main.by.DefaultChains, r.DefaultChains):
+		problem.Severity = report.Error
+		problem.Message = fmt.Sprintf(
+			"the option chain_default sets other chains for this Ingress than for %s, because their classes differ: "+
+				"the canary gets no requests. Use the same class", main.by.Ref())
 	case main.path.Backend.ID == p.Backend.ID:
 		problem.Reason = report.InvalidBackend
 		problem.Message = fmt.Sprintf("the canary has no effect, because its backend %s is also the backend of %s",

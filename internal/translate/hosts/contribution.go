@@ -33,6 +33,9 @@ type Contribution struct {
 	// this prefix. If it is zero, there is no redirect.
 	Aliases []string
 	WWW     int
+	// DefaultChains is the filter that runs the default chains of the object, or nil. The filters of the paths contain
+	// it, too.
+	DefaultChains []ir.Filter
 	// Certificates maps each host in spec.tls to its certificate. Absent lists the hosts whose Secret in spec.tls does
 	// not exist.
 	Certificates map[string]*ir.Certificate
@@ -64,7 +67,7 @@ type Contribution struct {
 	TLS         ir.TLSPolicy
 	AsksCiphers bool
 	// Canary configures which share of the main objects' requests this object gets. It is nil if the object is not a
-	// canary. The Contribution of a canary contains only Canary, Paths and Fallback.
+	// canary. The Contribution of a canary contains only Canary, Paths, Fallback and DefaultChains.
 	Canary *ir.Canary
 	// PatternSize is the total size of all regular expressions in the object's settings other than paths, counted in
 	// instructions of the compiled expressions. An expression that is compiled several times is counted each time.
@@ -82,7 +85,7 @@ type Contribution struct {
 type Guard struct {
 	// Step is the name of the step in which the guard runs.
 	Step string
-	// Rejects is ir.SomeClients or ir.AllRequests.
+	// Rejects is ir.SomeClients or ir.AllRequests, or ir.SomeRequests for default chains.
 	Rejects ir.Guard
 	// Temporary is true if the guard is set only for some time, so that it is not a mistake beside other settings.
 	Temporary bool

@@ -25,6 +25,8 @@ type Name struct {
 	Of     string
 	Status int
 	By     kinds.Object
+	// Chains is the filter that runs the default chains of By before a redirect, or nil.
+	Chains []ir.Filter
 }
 
 func (n *Name) field() string {
@@ -105,7 +107,8 @@ func (m *mergeState) www(r *Contribution) {
 	if !ok {
 		other = "www." + host
 	}
-	m.Names = append(m.Names, Name{Name: other, Of: host, Status: r.WWW, By: r.Object})
+	m.Names = append(m.Names, Name{Name: other, Of: host, Status: r.WWW, By: r.Object,
+		Chains: r.DefaultChains})
 }
 
 func (m *mergeState) withoutName(r *Contribution, annotation, message string) {
@@ -197,7 +200,7 @@ func (n *Named) give(w *Name, to *Merged) bool {
 	}
 	n.Host = &ir.VirtualHost{Host: w.Name, TLS: to.Host.TLS, TLSOrigin: to.Host.TLSOrigin, Routes: []*ir.Route{{
 		Match:    ir.Match{PathMatch: ir.PathMatch{Type: ir.MatchPrefix, Path: "/"}},
-		Filters:  []ir.Filter{ir.HostRedirect{Status: w.Status, Host: w.Of}},
+		Filters:  append(slices.Clip(w.Chains), ir.HostRedirect{Status: w.Status, Host: w.Of}),
 		Backends: ir.To(to.Host.Routes[0].Backends[0].Backend),
 		Origin:   snapshot.RefOf(w.By),
 	}}}

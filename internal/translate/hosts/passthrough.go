@@ -89,8 +89,11 @@ func (m *mergeState) guards(chosen *Contribution, root claim) bool {
 		return false
 	}
 	severity, then := report.Error, ": the controller terminates TLS. Remove ssl-passthrough or this restriction"
-	if guard.Temporary {
+	switch {
+	case guard.Temporary:
 		severity, then = report.Warning, ": the controller terminates TLS"
+	case guard.Rejects == ir.SomeRequests:
+		then = ": the controller terminates TLS. Remove ssl-passthrough"
 	}
 	m.notPassed(chosen, by, severity, guard.describe()+then)
 	return true
@@ -98,8 +101,12 @@ func (m *mergeState) guards(chosen *Contribution, root claim) bool {
 
 // describe says which requests the guard rejects, for a message about passthrough.
 func (g *Guard) describe() string {
-	if g.Rejects == ir.AllRequests {
+	switch g.Rejects {
+	case ir.AllRequests:
 		return "rejects all requests (" + g.Step + ")"
+	case ir.SomeRequests:
+		return "has chains of the option chain_default, which passed-through connections would bypass"
+	case ir.NoRequests, ir.SomeClients:
 	}
 	return "accepts only some client addresses (" + g.Step + "), which are not checked for " +
 		"passed-through connections"

@@ -112,7 +112,8 @@ func (r *Contribution) closedOn(host string) *Contribution {
 		Implied:    r.Implied,
 		ClientAuth: r.ClientAuth, TLS: r.TLS, AsksCiphers: r.AsksCiphers, TLSHosts: r.TLSHosts, AllTLS: r.AllTLS,
 		PatternsRefused: r.PatternsRefused, Aliases: r.Aliases, WWW: r.WWW,
-		Server: r.Server.closed(),
+		DefaultChains: r.DefaultChains,
+		Server:        r.Server.closed(),
 	}
 	if r.Canary != nil {
 		stand.Canary = &ir.Canary{Closed: true}

@@ -17,6 +17,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/kinds"
 	"github.com/k8singress/k8singress/internal/model/nginx"
 	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/settings"
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 	"github.com/k8singress/k8singress/internal/translate/annotations"
 	"github.com/k8singress/k8singress/internal/translate/hosts"
@@ -44,6 +45,8 @@ type Options struct {
 	// ExternalNames restricts the targets of Services of type ExternalName. The values are the same as for
 	// settings.Config.ExternalNames.
 	ExternalNames string
+	// DefaultChains lists the handler chains that run for Ingresses whatever their annotations contain.
+	DefaultChains []settings.DefaultChain
 	// Issuance configures which hosts get a certificate from an issuer.
 	Issuance Issuance
 	// Defaults are the settings that apply to an Ingress without annotations. They come from the ConfigMap.
@@ -151,7 +154,7 @@ func (r *reading) rules() {
 func (r *reading) settings() {
 	defaults := r.defaults()
 	defaults.Ingress = ir.Name{Namespace: r.Object.Namespace, Name: r.Object.Name}
-	defaults.PathGroups = r.pathGroups()
+	defaults.PathGroups, defaults.DefaultChains = r.pathGroups(), r.defaultChains()
 	if class, ok := r.options.Classes[r.Class]; ok {
 		if class.Unread {
 			r.problem(report.Error, report.InvalidParameters, classField,
@@ -171,7 +174,7 @@ func (r *reading) settings() {
 	if settings.Canary != nil {
 		settings, problems = r.canarySettings(defaults)
 	}
-	r.annotations, r.Canary = settings, settings.Canary
+	r.annotations, r.Canary, r.DefaultChains = settings, settings.Canary, settings.DefaultChainFilters()
 	r.LoadBalancing = settings.LoadBalancing
 	r.Balances = !reflect.DeepEqual(settings.LoadBalancing, defaults.LoadBalancing)
 	r.TLS, r.AsksCiphers = settings.TLS, !slices.Equal(settings.TLS.Ciphers, defaults.TLS.Ciphers)
@@ -187,6 +190,16 @@ func (r *reading) defaults() annotations.Settings {
 		return class.Defaults
 	}
 	return r.options.Defaults
+}
+
+// defaultChains returns the names of the handler chains that the administrator has set for the Ingress.
+func (r *reading) defaultChains() (names []string) {
+	for i := range r.options.DefaultChains {
+		if d := &r.options.DefaultChains[i]; d.Selects(r.Object.Namespace, r.Class) {
+			names = append(names, d.Chain)
+		}
+	}
+	return names
 }
 
 func (r *reading) origin() ir.Ref {
