@@ -65,7 +65,8 @@ func (e *Engine) Collectors() []prometheus.Collector {
 		e.live.Table.Spans(),
 		e.live.Ports().Collector(),
 	}
-	return slices.Concat(own, e.issuance.Collectors(), e.events.Collectors(), e.live.Table.Shared().Mirrors.Collectors())
+	return slices.Concat(own, e.issuance.Collectors(), e.events.Collectors(),
+		e.live.Table.Shared().Mirrors.Collectors())
 }
 
 // unhealthy is a prometheus.Collector that counts the unhealthy endpoints at each scrape.

@@ -224,7 +224,7 @@ func TestAsk(t *testing.T) {
 		wait       time.Duration
 	}{
 		{"returns", "", func(context.Context, caddy.Event) error { return nil }, fixture.Patience},
-		{"fails", "", func(context.Context, caddy.Event) error { return errors.New("it has failed") }, fixture.Patience},
+		{"fails", "", func(context.Context, caddy.Event) error { return errors.New("it fails") }, fixture.Patience},
 		{"aborts", "the event said was aborted: not this host: event aborted",
 			func(context.Context, caddy.Event) error {
 				return fmt.Errorf("not this host: %w", caddy.ErrEventAborted)
