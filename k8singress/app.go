@@ -20,6 +20,7 @@ import (
 	"github.com/k8singress/k8singress/internal/process/events"
 	"github.com/k8singress/k8singress/internal/process/gctune"
 	"github.com/k8singress/k8singress/internal/process/logs"
+	"github.com/k8singress/k8singress/internal/upstream/services"
 	"github.com/k8singress/k8singress/l4app"
 )
 
@@ -64,6 +65,10 @@ func appOf(ctx caddy.Context) (*App, error) {
 	}
 	return app.(*App), nil
 }
+
+// Services returns the registry in which Caddy modules follow Services to which no Kubernetes object refers. It must be
+// called after Provision.
+func (a *App) Services() *services.Registry { return a.engine.Services() }
 
 // Provision looks up the running engine, which maintains the routing tables, or creates an engine if no running engine
 // has the same options. A new engine does nothing until Start is called.

@@ -1,0 +1,118 @@
+package featuretests
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+)
+
+// withSite returns the adapted Caddyfile of a controller with these options, and a site of the administrator.
+func (in *ingress) withSite(options, address, directives string) []byte {
+	in.Helper()
+	_, port, _ := net.SplitHostPort(address)
+	text := fmt.Sprintf("{\nadmin %s\nauto_https off\nk8singress {\nhttps off\nmanifests %s\n%s\n}\n}\n"+
+		"http://:%s {\nbind 127.0.0.1\n%s\n}\n", in.admin, in.folder, options, port, directives)
+	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(onThisMachine(text)),
+		map[string]any{"filename": "Caddyfile"})
+	if err != nil {
+		in.Fatal(err)
+	}
+	return config
+}
+
+// dynamic is the directive for a site that sends all requests to a Service.
+func dynamic(service string) string {
+	return "reverse_proxy {\ndynamic k8singress " + service + "\n}\n"
+}
+
+// TestDynamicUpstreams checks that a site reaches the endpoints of Services without any Ingress.
+func TestDynamicUpstreams(t *testing.T) {
+	in := newIngress(t)
+	oneIP, onePort := backend(t, "one")
+	twoIP, twoPort := backend(t, "two")
+	in.write("one.yaml", service("one", onePort, oneIP))
+	fallback := strings.Replace(dynamic("default/gone:80"), "{", net.JoinHostPort(twoIP, twoPort)+" {", 1)
+	in.reload(in.withSite("http off", in.http, "handle /fallback* {\n"+fallback+"}\n"+
+		"handle /gone* {\n"+dynamic("default/gone:80")+"}\n"+
+		"handle /port* {\n"+dynamic("default/one:admin")+"}\n"+dynamic("default/one:http")))
+	in.expect("shop.example", "/early", http.StatusOK, "one /early")
+	in.awaitReady()
+	for path, want := range map[string]int{"/gone": http.StatusServiceUnavailable,
+		"/port": http.StatusServiceUnavailable, "/fallback": http.StatusOK} {
+		in.expect("shop.example", path, want, "")
+	}
+	in.awaitVerdict("Service/default/gone", "ServiceNotFound", "the Service default/gone does not exist")
+	in.awaitVerdict("Service/default/one", "InvalidBackend", "the Service default/one has no TCP port admin")
+
+	in.write("one.yaml", service("one", twoPort, twoIP))
+	in.becomes("shop.example", "/moved", http.StatusOK, "two /moved")
+	in.write("one.yaml", strings.Replace(service("one", twoPort, twoIP), "- addresses: ["+twoIP+"]",
+		"- addresses: ["+twoIP+"]\n  conditions: {ready: false}", 1))
+	in.becomes("shop.example", "/unready", http.StatusServiceUnavailable, "")
+	in.awaitVerdict("Service/default/one", "NoEndpoints", "has no ready endpoints")
+	in.write("gone.yaml", service("gone", onePort, oneIP))
+	in.becomes("shop.example", "/gone", http.StatusOK, "one /gone")
+}
+
+// TestDynamicUpstreamsNeedTheApp checks the error for a site without the controller.
+func TestDynamicUpstreamsNeedTheApp(t *testing.T) {
+	for service, want := range map[string]string{
+		"default/one:80": "the Service default/one:80 cannot be read without the app k8singress",
+		"one":            "is not namespace/name",
+	} {
+		err := caddy.Load(fmt.Appendf(nil, `{"admin":{"disabled":true},"apps":{"http":{"servers":{"site":{"routes":[{
+			"handle":[{"handler":"reverse_proxy","dynamic_upstreams":{"source":"k8singress","service":%q}}]}]}}}}}`,
+			service), true)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: the error is %v", service, err)
+		}
+	}
+}
+
+// TestDynamicUpstreamsUnderReloads checks that requests for a site, and for a host of an Ingress whose chain has the
+// handler, reach the endpoints while Caddy loads configurations with other Services.
+func TestDynamicUpstreamsUnderReloads(t *testing.T) {
+	in := newIngress(t)
+	ip, port := backend(t, "one")
+	in.write("manifests.yaml", class+service("one", port, ip)+service("two", port, ip)+service("three", port, ip)+
+		annotated("one", "a.example", "three", "k8singress.io/chains", "shop"))
+	var configs [][]byte
+	for _, name := range []string{"default/one:80", "default/two:http"} {
+		options := "http " + in.http + "\nchain shop {\n" + dynamic(name) + "}"
+		configs = append(configs, in.withSite(options, in.byCaddy, dynamic(name)))
+	}
+	in.reload(configs[0])
+	in.awaitReady()
+	l := in.newLoad()
+	l.keeps("a host, kept connections", false, 2)
+	l.renews("a host, new connections", false)
+	l.repeats("a site", func() error { return l.askSite(in.byCaddy) })
+	for i := range 20 {
+		if err := caddy.Load(configs[(i+1)%len(configs)], true); err != nil {
+			t.Fatal(err)
+		}
+		l.awaitEach()
+	}
+	l.ends()
+}
+
+// askSite sends a request to a site of Caddy. It returns an error for each response that is not 200. A connection
+// without a response is no error, because Caddy resets connections that its previous listener has not accepted.
+func (l *load) askSite(address string) error {
+	client := http.Client{Timeout: deadline, Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Get("http://" + address + "/")
+	if err != nil {
+		return nil //nolint:nilerr // See above.
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return errors.New(response.Status)
+	}
+	return nil
+}
