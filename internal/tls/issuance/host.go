@@ -19,7 +19,9 @@ type host struct {
 	// ordered. stored is subject in the form that is used in storage keys.
 	name, subject, stored string
 	origin                ir.Ref
-	since                 time.Time
+	// demand is set if the certificate is ordered on demand, otherwise nil. It never changes.
+	demand *demand
+	since  time.Time
 
 	// read is true after the storage was searched for the certificate at least once.
 	read bool
@@ -93,15 +95,23 @@ const (
 // nextRead returns when the host's certificate must be read from the storage again. It is not called while this replica
 // orders a certificate for the host.
 func (h *host) nextRead(now time.Time, leads bool) time.Time {
-	if h.issued == nil {
+	switch {
+	case h.demand != nil && h.demand.pending:
+		// Handshakes wait for the certificate.
+		return now.Add(firstPoll)
+	case h.issued == nil && h.demand == nil:
 		return now.Add(min(firstPoll<<min(h.misses, 10), lastPoll))
 	}
 	at := now.Add(jitter(calm))
-	if renew := h.issued.renewal.at; leads && renew.Before(at) {
-		at = renew
+	if leads && h.issued != nil && h.issued.renewal.at.Before(at) {
+		at = h.issued.renewal.at
 	}
 	return at
 }
+
+// wanted reports whether the leader must order or renew the certificate when this is due. A certificate on demand is
+// only ordered and renewed if there are handshakes for its name.
+func (h *host) wanted() bool { return h.demand == nil || h.demand.pending }
 
 // jitter returns a random duration between 90% and 100% of d. Without it, the certificates of hosts that were added at
 // the same time would all be read at the same time.

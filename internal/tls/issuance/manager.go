@@ -5,6 +5,7 @@ package issuance
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -78,6 +79,24 @@ type Manager struct {
 	// rate limit for the orders of all hosts.
 	careful time.Time
 	budgets budgets
+
+	// demands holds the names whose certificates are ordered on demand. onDemand maps each of these names that has a
+	// certificate to the same *demand, so that handshakes need no lock.
+	demands  map[string]*demand
+	onDemand sync.Map
+	// pending is the set of names in demands whose field pending is true. pendingIn is their number per namespace. asks
+	// is the queue of the names about which the permission module must be asked. denied holds the names that it has
+	// denied. warned is the time of the last warning about the module.
+	pending   map[*demand]bool
+	pendingIn map[string]int
+	asks      *turns.Queue[*demand]
+	denied    denials
+	warned    time.Time
+	// requestsChanged is true if another replica may have stored a request for a certificate. searched is the time when
+	// the storage was last searched for requests. searching is true during a search. tidied is the time when idle names
+	// were last removed from demands.
+	requestsChanged, searching bool
+	searched, tidied           time.Time
 }
 
 // New returns a manager that does nothing until Run is called.
@@ -89,6 +108,8 @@ func New(log *zap.Logger) *Manager {
 		orders:      turns.New[*host](maxOrders, ordersPerNamespace), reads: turns.New[*host](maxReads, maxReads),
 		renewals: turns.New[*host](maxRenewals, maxRenewals/2), ariPolls: turns.New[*host](maxARIPolls, maxARIPolls),
 		read: make(chan struct{}), delayed: delayqueue.New[*host](),
+		demands: map[string]*demand{}, pending: map[*demand]bool{}, pendingIn: map[string]int{},
+		asks: turns.New[*demand](maxAsks, maxAsks/2),
 	}
 	close(m.read)
 	m.metrics = newMetrics(m)
@@ -111,7 +132,9 @@ func (m *Manager) Configure(ctx caddy.Context, o Options) error {
 		h.forgetOtherIssuers(next.mark)
 		m.readSoon(h)
 	}
+	m.denied, m.requestsChanged = denials{}, true
 	m.mu.Unlock()
+	m.RecheckOnDemand()
 	if last != nil {
 		last.release()
 	}
@@ -129,7 +152,8 @@ func (m *Manager) Want(changes map[string]*ir.Certificate) {
 		switch {
 		case c == nil || !c.Automated:
 			m.forget(h)
-		case h == nil:
+		case h == nil || h.demand != nil:
+			m.forget(h)
 			m.add(newHost(name, c.Origin))
 		default:
 			h.origin = c.Origin
@@ -161,6 +185,9 @@ func (m *Manager) forget(h *host) {
 	delete(m.fresh, h.name)
 	delete(m.problematic, h.name)
 	m.wasRead(h)
+	if h.demand != nil {
+		m.dropDemand(h.demand)
+	}
 }
 
 // wasRead records that the storage has been searched for the certificate of a host.
@@ -220,15 +247,19 @@ func signal(c chan struct{}) {
 // onStorageEvent is called by the storage when this or another replica has changed the value of a key.
 func (m *Manager) onStorageEvent(key string) {
 	name, ok := hostOf(key)
-	if !ok {
+	requested, isRequest := strings.CutPrefix(key, requestsFolder)
+	if !ok && !isRequest {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if h := m.stored[name]; h != nil && !h.ordering {
-		m.readSoon(h)
-		m.wake()
+	if isRequest {
+		name, m.requestsChanged = strings.TrimSuffix(requested, ".json"), true
 	}
+	if h := m.stored[name]; h != nil && !h.ordering && (!isRequest || h.demand.awaitsLeader()) {
+		m.readSoon(h)
+	}
+	m.wake()
 }
 
 // mayBeChallenged reports whether a certificate authority may be sending an ACME challenge for the host now, because

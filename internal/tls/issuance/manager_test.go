@@ -102,6 +102,9 @@ type bench struct {
 	*testing.T
 	folder  string
 	issuers []json.RawMessage
+	// permission and newHostsPerDay are options of all replicas.
+	permission     json.RawMessage
+	newHostsPerDay int
 }
 
 func newBench(t *testing.T) *bench { return &bench{T: t, folder: t.TempDir()} }
@@ -141,7 +144,9 @@ func (b *bench) replica(leads bool, retry time.Duration) *replica {
 	r := &replica{Manager: New(log), bench: b, shown: map[string]*tls.Certificate{}, logs: logs}
 	r.retry = retry
 	r.leading.Store(leads)
-	if err := r.Configure(ctx, Options{Issuers: b.issuers}); err != nil {
+	if err := r.Configure(ctx, Options{
+		Issuers: b.issuers, Permission: b.permission, OnDemand: onDemandObject, NewHostsPerDay: b.newHostsPerDay,
+	}); err != nil {
 		b.Fatal(err)
 	}
 	running, cancel := context.WithCancel(context.Background())

@@ -41,6 +41,10 @@ func (m *Manager) wakeForPending() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
+	if now.Sub(m.tidied) >= time.Minute {
+		m.tidied = now
+		m.forgetIdle(now)
+	}
 	for _, h := range m.problematic {
 		if waited := now.Sub(h.since); h.issued == nil && waited >= soon && waited < soon+2*tick {
 			signal(m.changed)

@@ -58,6 +58,8 @@ func (m *Manager) dispatch(ctx context.Context, running *panics.Group, leads boo
 		m.reads.Push(h.origin.Namespace, h, false)
 	}
 	m.beginSweep(ctx, running, now)
+	m.beginRequests(ctx, running, now)
+	m.beginAsks(ctx, running)
 	m.begin(ctx, running, m.reads, m.fetch)
 	m.begin(ctx, running, m.ariPolls, m.poll)
 	rest := m.beginOrders(ctx, running, now)
@@ -73,7 +75,7 @@ func (m *Manager) setLeads(leads bool) {
 	if m.leads == leads {
 		return
 	}
-	m.leads = leads
+	m.leads, m.requestsChanged = leads, true
 	m.ariPolls.Clear()
 	m.budgets.forget()
 	for _, h := range slices.Concat(m.orders.Clear(), m.renewals.Clear()) {
@@ -155,6 +157,7 @@ func (m *Manager) start(ctx context.Context, running *panics.Group, q *turns.Que
 		defer s.release()
 		defer m.finish(q, h)
 		do(ctx, s, h)
+		m.answerRequest(ctx, s, h.demand)
 	})
 }
 
@@ -184,7 +187,7 @@ func (m *Manager) next(h *host) {
 // plan schedules the next task for a host. If a task is due, the host is added to the queue for this task, otherwise to
 // m.delayed.
 func (m *Manager) plan(h *host, now time.Time) {
-	if !m.leads {
+	if !m.leads || !h.wanted() && h.issued == nil {
 		m.delayed.Set(h, h.nextRead(now, false))
 		return
 	}
@@ -197,6 +200,9 @@ func (m *Manager) plan(h *host, now time.Time) {
 	} else {
 		// A new certificate with a short lifetime may be due for renewal immediately, so wait between two orders.
 		due = later(due, h.ordered.Add(pause))
+	}
+	if !h.wanted() {
+		due = h.nextRead(now, false)
 	}
 	if !due.After(now) {
 		if h.issued != nil {

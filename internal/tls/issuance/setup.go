@@ -18,6 +18,7 @@ import (
 	"github.com/caddyserver/certmagic"
 	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/process/events"
 	"github.com/k8singress/k8singress/internal/tls/secret"
 )
@@ -45,6 +46,12 @@ type Options struct {
 	// Certificates are then ordered only for hosts that resolve to one of these addresses. If Addresses is nil, hosts
 	// are not checked.
 	Addresses func() []string
+	// Permission is the configuration of a Caddy module in the namespace tls.permission, which decides for which names
+	// certificates are ordered on demand. If it is nil, no certificates are ordered on demand.
+	Permission json.RawMessage
+	// OnDemand returns the object that requests certificates on demand for a name. It returns false if no object does,
+	// or if no issuer can issue a certificate for the name. It must be fast. It is not called if Permission is nil.
+	OnDemand func(name string) (ir.Ref, bool)
 	// Resolvers are the DNS servers, with or without a port, that are queried to check Addresses. If empty, the
 	// system's DNS servers are used.
 	Resolvers []string
@@ -71,10 +78,15 @@ type setup struct {
 	newHostsPerDay int
 	addresses      func() []string
 	resolver       *net.Resolver
+	// permission is nil if no certificates are ordered on demand. onDemand is copied from the Options.
+	permission *permission
+	onDemand   func(name string) (ir.Ref, bool)
 
 	cache       *certmagic.Cache
 	unsubscribe func()
-	cancel      func()
+	// notifies is true if the storage notifies the manager of changes.
+	notifies bool
+	cancel   func()
 	// users is the reference count of the setup: each running task holds one reference, and the manager holds another
 	// while it uses the setup. At zero, the setup is cleaned up.
 	users atomic.Int64
@@ -98,12 +110,13 @@ func newSetup(ctx caddy.Context, o Options, m *Manager) (*setup, error) {
 		return nil, fmt.Errorf("the key type %q: %w", o.KeyType, err)
 	}
 	ctx, cancel := caddy.NewContext(ctx)
-	issuers, err := provision(ctx, o.Issuers)
+	issuers, permission, err := o.provision(ctx)
 	if err != nil {
 		cancel()
 		return nil, err
 	}
 	s := &setup{
+		permission: permission, onDemand: o.OnDemand,
 		schedule: scheduleOf(o),
 		mark:     markOf(o.Issuers), retry: m.retry, cancel: cancel,
 		newHostsPerDay: o.NewHostsPerDay, addresses: o.Addresses, resolver: resolverOf(o.Resolvers),
@@ -131,7 +144,7 @@ func newSetup(ctx caddy.Context, o Options, m *Manager) (*setup, error) {
 	}
 	s.unsubscribe = func() {}
 	if storage, ok := s.storage.(subscriber); ok {
-		s.unsubscribe = storage.Subscribe(m.onStorageEvent)
+		s.notifies, s.unsubscribe = true, storage.Subscribe(m.onStorageEvent)
 	}
 	if storage, ok := s.storage.(challengeStorage); ok {
 		storage.SetWanted(m.mayBeChallenged)
@@ -148,26 +161,45 @@ func markOf(issuers []json.RawMessage) string {
 	return hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
-// provision loads the Caddy modules of the issuers.
-func provision(ctx caddy.Context, modules []json.RawMessage) ([]certmagic.Issuer, error) {
+// provision loads the Caddy modules in the options.
+func (o Options) provision(ctx caddy.Context) ([]certmagic.Issuer, *permission, error) {
+	issuers, err := provisionIssuers(ctx, o.Issuers)
+	if err != nil {
+		return nil, nil, err
+	}
+	permission, err := newPermission(ctx, o.Permission)
+	return issuers, permission, err
+}
+
+func provisionIssuers(ctx caddy.Context, modules []json.RawMessage) ([]certmagic.Issuer, error) {
 	if len(modules) == 0 {
 		return caddytls.DefaultIssuersProvisioned(ctx)
 	}
 	var all []certmagic.Issuer
 	for _, raw := range modules {
-		var of struct {
-			Module string `json:"module"`
-		}
-		if err := json.Unmarshal(raw, &of); err != nil {
-			return nil, fmt.Errorf("an issuer of certificates: %w", err)
-		}
-		value, err := ctx.LoadModuleByID("tls.issuance."+of.Module, without(raw, "module"))
+		value, err := loadInline(ctx, "tls.issuance.", raw)
 		if err != nil {
-			return nil, fmt.Errorf("the issuer of certificates %q: %w", of.Module, err)
+			return nil, fmt.Errorf("an issuer of certificates: %w", err)
 		}
 		all = append(all, value.(certmagic.Issuer))
 	}
 	return all, nil
+}
+
+// loadInline loads a Caddy module whose JSON object contains the name of the module in the field module. namespace is
+// the prefix of the module's ID.
+func loadInline(ctx caddy.Context, namespace string, raw json.RawMessage) (any, error) {
+	var of struct {
+		Module string `json:"module"`
+	}
+	if err := json.Unmarshal(raw, &of); err != nil {
+		return nil, err
+	}
+	value, err := ctx.LoadModuleByID(namespace+of.Module, without(raw, "module"))
+	if err != nil {
+		return nil, fmt.Errorf("%q: %w", of.Module, err)
+	}
+	return value, nil
 }
 
 // without removes a field from a JSON object. It is used to remove the name of a module before the module's object is

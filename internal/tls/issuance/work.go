@@ -31,12 +31,19 @@ func (m *Manager) fetch(ctx context.Context, s *setup, h *host) {
 	if err != nil && ctx.Err() == nil {
 		m.log.Error("reading a certificate from the storage", zap.String("host", h.name), zap.Error(err))
 	}
+	var refused *failure
+	if h.demand != nil {
+		found, refused = m.handOver(ctx, s, h, found)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if h.gone {
 		return
 	}
 	m.wasRead(h)
+	if refused != nil {
+		m.fail(h, refused)
+	}
 	if found == nil {
 		// Report an error only if the host has no certificate. Otherwise the certificate that was read earlier stays in
 		// use.
@@ -49,7 +56,9 @@ func (m *Manager) fetch(ctx context.Context, s *setup, h *host) {
 	before := h.issued
 	h.issued = found
 	if before == nil || !before.pair.Leaf.Equal(found.pair.Leaf) {
-		m.fresh[h.name] = h
+		if h.demand == nil {
+			m.fresh[h.name] = h
+		}
 		h.lastError = nil
 		m.announce(s, h)
 		signal(m.changed)
@@ -57,6 +66,7 @@ func (m *Manager) fetch(ctx context.Context, s *setup, h *host) {
 	if h.lastError == nil {
 		delete(m.problematic, h.name)
 	}
+	m.supply(h, time.Now())
 }
 
 // announce logs that a certificate was issued. It does nothing on replicas that have not ordered the certificate.
@@ -227,6 +237,9 @@ func (m *Manager) fail(h *host, why *failure) {
 	if why != nil && !h.gone {
 		m.problematic[h.name] = h
 		signal(m.changed)
+	}
+	if why != nil && h.demand != nil {
+		m.settle(h.demand)
 	}
 }
 
