@@ -78,7 +78,8 @@ var caddyOptions = []caddyOption{
 	{"ocsp_interval", forSites, "OCSP responses are not stapled to certificates of Ingresses"},
 	{"ocsp_stapling", works,
 		"for sites. It is always off for hosts of Ingresses, because certificate authorities are discontinuing OCSP"},
-	{"on_demand_tls", noEffect, "hosts of Ingresses get no certificates on demand"},
+	{"on_demand_tls", works,
+		"decides for which names an Ingress with the annotation `k8singress.io/on-demand-tls` gets certificates"},
 	{"order", works, "sorts the directives of sites. A chain runs its directives in the order of the file"},
 	{"persist_config", works,
 		"it is off, because a saved configuration could be older than the Caddyfile. Only JSON can turn it on, with " +

@@ -26,6 +26,7 @@ import (
 // not be read before the handshake.
 type certificateHook struct {
 	server *caddyhttp.Server
+	engine *engine.Engine
 	store  *certs.Store
 	hosts  *live.Table
 	log    *zap.Logger
@@ -33,7 +34,7 @@ type certificateHook struct {
 }
 
 func newCertificateHook(server *caddyhttp.Server, e *engine.Engine, log *zap.Logger) *certificateHook {
-	return &certificateHook{server: server, store: e.Certificates(), hosts: e.Table(), log: log}
+	return &certificateHook{server: server, engine: e, store: e.Certificates(), hosts: e.Table(), log: log}
 }
 
 // install adds the hook to the TLS connection policies of the server. It must be called after Caddy has provisioned the
@@ -58,7 +59,8 @@ const challengeProtocol = "acme-tls/1"
 // certificate. For a host with TLS passthrough, it returns neither a certificate nor an error.
 func (s *certificateHook) wrap(next caddyinternals.GetCertificate) caddyinternals.GetCertificate {
 	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-		if hostOf(s.hosts, hello).Passthrough(hello.ServerName) != nil {
+		host := hostOf(s.hosts, hello)
+		if host.Passthrough(hello.ServerName) != nil {
 			// crypto/tls then rejects the handshake with the alert unrecognized_name.
 			return nil, nil
 		}
@@ -70,6 +72,11 @@ func (s *certificateHook) wrap(next caddyinternals.GetCertificate) caddyinternal
 		if !slices.Contains(hello.SupportedProtos, challengeProtocol) {
 			if c := s.store.Find(hello); c != nil {
 				return c, nil
+			}
+			if _, ok := host.OnDemand(); ok {
+				if c := s.engine.CertificateOnDemand(hello.Context(), hello.ServerName); c != nil {
+					return c, nil
+				}
 			}
 		}
 		return next(hello)

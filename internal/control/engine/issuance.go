@@ -3,13 +3,16 @@ package engine
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/control/structure"
+	"github.com/k8singress/k8singress/internal/http/live"
 	"github.com/k8singress/k8singress/internal/kube/status"
+	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/settings"
 	"github.com/k8singress/k8singress/internal/tls/issuance"
 )
@@ -28,7 +31,8 @@ func (l *loop) configureIssuance(a *adoption) {
 		RenewalRatio: policy.RenewalWindowRatio, RenewInterval: time.Duration(automation.RenewCheckInterval),
 		HTTP: a.settings.HTTP, HTTPS: a.settings.HTTPS,
 		NewHostsPerDay: newHostsPerDay(a.settings), Addresses: l.reachedAt(a.settings), Resolvers: a.settings.Resolvers,
-		Events: l.events,
+		Events:     l.events,
+		Permission: a.settings.OnDemandPermission, OnDemand: l.onDemand(a.settings),
 	})
 	if err != nil {
 		l.log.Error("cannot provision the certificate issuers of the new Caddy configuration", zap.Error(err))
@@ -72,6 +76,27 @@ func (l *loop) reachedAt(o settings.Config) func() []string {
 		}
 		return all
 	}
+}
+
+// onDemand returns a function that returns the object that requests certificates on demand for a name. The function
+// returns false if no object does, or if no issuer can issue a certificate for the name.
+func (l *loop) onDemand(o settings.Config) func(name string) (ir.Ref, bool) {
+	issuers, table := issuing(o), l.live.Table
+	return func(name string) (ir.Ref, bool) {
+		origin, ok := table.HostFor(live.ServerPorts, name).OnDemand()
+		if !ok {
+			return ir.Ref{}, false
+		}
+		_, refusal := issuers.Refuse(name)
+		return origin, refusal == ""
+	}
+}
+
+// CertificateOnDemand returns a certificate for the server name of a TLS handshake, if an Ingress requests certificates
+// on demand for this name. It may wait for an issuer for several seconds, until ctx ends. It returns nil if there is no
+// certificate in the end.
+func (e *Engine) CertificateOnDemand(ctx context.Context, server string) *tls.Certificate {
+	return e.issuance.OnDemand(ctx, server)
 }
 
 // takeIssued loads newly issued certificates into the certificate store, from which TLS handshakes get their

@@ -66,7 +66,8 @@ func issuing(o settings.Config) ingress.Issuance {
 	able := structure.AbilitiesOf(o)
 	return ingress.Issuance{
 		Mode: o.AutoHTTPS, Except: o.AutoHTTPSExcept, OnMissingSecret: o.ACMEOnMissingSecret,
-		AnyName: able.AnyName, Wildcards: able.Wildcards,
+		OnDemand: o.OnDemandPermission != nil,
+		AnyName:  able.AnyName, Wildcards: able.Wildcards,
 	}
 }
 

@@ -119,6 +119,9 @@ func (l *loop) apply(delta *document.Delta, s *snapshot.Snapshot) {
 	}
 	l.live.Listen(delta)
 	l.issuance.Want(delta.Certificates)
+	if len(delta.Hosts) > 0 {
+		l.issuance.RecheckOnDemand()
+	}
 	l.becomeReady()
 }
 

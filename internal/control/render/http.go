@@ -23,6 +23,9 @@ func (m chains) host(h *ir.VirtualHost) part[document.Host] {
 	if h.AliasBy != (ir.Ref{}) {
 		host.AliasBy = h.AliasBy.String()
 	}
+	if h.OnDemand != (ir.Origin{}) {
+		host.OnDemand = h.OnDemand.String()
+	}
 	for _, route := range h.Routes {
 		host.Routes = append(host.Routes, m.route(route))
 	}

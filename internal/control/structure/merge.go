@@ -31,7 +31,7 @@ func Merge(config map[string]any, c settings.Config) error {
 	if err := mergeHTTP(apps, wanted, c); err != nil {
 		return fmt.Errorf("apps.http: %w", err)
 	}
-	if err := mergeTLS(apps, wanted); err != nil {
+	if err := mergeTLS(apps, wanted, c); err != nil {
 		return fmt.Errorf("apps.tls: %w", err)
 	}
 	if err := mergePKI(apps, wanted); err != nil {
@@ -119,7 +119,7 @@ func mergeShutdown(http, wanted map[string]any, c settings.Config) {
 	}
 }
 
-func mergeTLS(apps, ours map[string]any) error {
+func mergeTLS(apps, ours map[string]any, c settings.Config) error {
 	tls, err := Child(apps, "tls")
 	if err != nil {
 		return err
@@ -147,31 +147,60 @@ func mergeTLS(apps, ours map[string]any) error {
 		return err
 	}
 	automation["policies"] = merged
-	return mergePermission(automation, Branch(wanted, "automation", "on_demand"), merged[:len(merged)-1])
+	onDemand, err := mergePermission(automation, c, merged[:len(merged)-1])
+	if err != nil {
+		return err
+	}
+	mergeOption(Branch(apps, "k8singress"), onDemand)
+	return nil
 }
 
-// mergePermission adds our permission module for certificates on demand, which denies all of them, unless the
-// configuration has another one. It removes our module if the configuration's own policies, which are the policies in
-// others, get certificates in handshakes, because Caddy asks the same module for all policies.
-func mergePermission(automation, ours map[string]any, others []any) error {
+// mergePermission adds the permission module for certificates on demand, unless the configuration has another one: the
+// module in our options, or else our module, which denies all certificates. It removes our module if the
+// configuration's own policies, which are the policies in others, get certificates in handshakes, because Caddy asks
+// the same module for all policies. It returns the resulting settings for certificates on demand.
+func mergePermission(automation map[string]any, c settings.Config, others []any) (map[string]any, error) {
 	getsInHandshakes := slices.ContainsFunc(others, func(p any) bool {
 		policy, _ := p.(map[string]any)
 		return policy["on_demand"] == true || policy["get_certificate"] != nil
 	})
 	existing, err := Child(automation, "on_demand")
 	if err != nil {
-		return err
+		return nil, err
 	}
+	unset := existing["permission"] == nil && existing["ask"] == nil
 	switch {
-	case !getsInHandshakes && existing["permission"] == nil && existing["ask"] == nil:
-		maps.Copy(existing, ours)
-	case getsInHandshakes && reflect.DeepEqual(existing["permission"], ours["permission"]):
+	case unset && (!getsInHandshakes || c.OnDemandPermission != nil):
+		maps.Copy(existing, Tree(onDemand(c)))
+	case getsInHandshakes && deniesAll(existing):
 		delete(existing, "permission")
 	}
 	if len(existing) == 0 {
 		delete(automation, "on_demand")
 	}
-	return nil
+	return existing, nil
+}
+
+// deniesAll reports whether the permission module for certificates on demand is ours, which denies all of them.
+func deniesAll(onDemand map[string]any) bool {
+	return reflect.DeepEqual(onDemand["permission"], map[string]any{"module": "k8singress"})
+}
+
+// mergeOption copies the permission module of the administrator to the option on_demand_permission of our app, so that
+// the module decides about names of Ingresses, too. app is nil if the configuration does not contain our app.
+func mergeOption(app, onDemand map[string]any) {
+	const option = "on_demand_permission"
+	ask, hasAsk := onDemand["ask"].(string)
+	switch {
+	case app == nil:
+	case hasAsk:
+		// Caddy treats the deprecated ask in this way, too.
+		app[option] = map[string]any{"module": "http", "endpoint": ask}
+	case onDemand["permission"] == nil || deniesAll(onDemand):
+		delete(app, option)
+	default:
+		app[option] = onDemand["permission"]
+	}
 }
 
 var errCatchAll = errors.New(

@@ -171,16 +171,25 @@ func only(handler string) caddyhttp.RouteList {
 // our certificate store for every name, so Caddy never contacts an issuer during a handshake. The issuers of the policy
 // answer ACME challenges, including challenges that another replica has started.
 //
-// The permission module denies certificates on demand. Without a permission module, Caddy warns that certificates on
-// demand can only come from the certificate manager.
+// See onDemand for the permission module. Without a permission module, Caddy warns that certificates on demand can only
+// come from the certificate manager.
 func tlsApp(c settings.Config) *caddytls.TLS {
 	return &caddytls.TLS{
 		Automation: &caddytls.AutomationConfig{Policies: []*caddytls.AutomationPolicy{{
 			ManagersRaw: []json.RawMessage{json.RawMessage(`{"via":"k8singress"}`)},
 			IssuersRaw:  Issuers(c),
-		}}, OnDemand: &caddytls.OnDemandConfig{PermissionRaw: json.RawMessage(`{"module":"k8singress"}`)}},
+		}}, OnDemand: onDemand(c)},
 		Cache: &caddytls.CertCacheOptions{Capacity: certificates},
 	}
+}
+
+// onDemand returns the settings for certificates on demand. They contain the permission module in the options. If the
+// options have no permission module, they contain our module, which denies all certificates.
+func onDemand(c settings.Config) *caddytls.OnDemandConfig {
+	if c.OnDemandPermission != nil {
+		return &caddytls.OnDemandConfig{PermissionRaw: c.OnDemandPermission}
+	}
+	return &caddytls.OnDemandConfig{PermissionRaw: json.RawMessage(`{"module":"k8singress"}`)}
 }
 
 // Issuers returns the issuer modules for hosts of Ingresses, in the order in which they are tried. It returns nil if

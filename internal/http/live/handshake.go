@@ -64,6 +64,10 @@ func (t *Table) HostFor(port uint16, server string) *Host {
 	return cmp.Or(x.find(name), unknown)
 }
 
+// OnDemand returns the object that requests certificates on demand for the names that the host serves. It returns false
+// if no object does.
+func (h *host) OnDemand() (ir.Origin, bool) { return h.onDemand, h.onDemand != ir.Origin{} }
+
 // Speaks reports whether the TLS versions that are enabled for a host are equal to versions, which has the format of
 // TLSPolicy.Versions. h is the result of HostFor for the server name server. Speaks always returns false if the
 // handshake must be rejected: no listener of the port covers the name, or unknown names are rejected and no host has

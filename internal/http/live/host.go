@@ -95,6 +95,8 @@ type host struct {
 	clientAuth *ir.ClientAuth
 	// passthrough is nil if the controller terminates TLS for the host.
 	passthrough *Passthrough
+	// onDemand is the object that requests certificates on demand, or the zero value.
+	onDemand ir.Origin
 }
 
 // routeFor returns the route for a request: the location with a name, or the route for path if the name is empty.
@@ -256,6 +258,9 @@ func newHost(name string, d *document.Host) *host {
 	}
 	if d.TLS != nil {
 		h.handshake = newHandshake(d.TLS)
+	}
+	if d.OnDemand != "" {
+		h.onDemand = ir.ParseRef(d.OnDemand)
 	}
 	return h
 }

@@ -116,6 +116,10 @@ type VirtualHost struct {
 	// Passthrough is the route for TLS passthrough: TLS connections for the host are forwarded to its backend, which
 	// terminates TLS. No other field applies to these connections. Passthrough is nil if the controller terminates TLS.
 	Passthrough *StreamRoute
+	// OnDemand is the object that requests certificates on demand: the certificate for a name that the host serves is
+	// ordered during the first TLS handshake for the name. Host is then a wildcard or empty. OnDemand is the zero value
+	// for hosts without certificates on demand.
+	OnDemand Origin
 }
 
 // Route sends matching requests through its filters to one of its backends.

@@ -20,6 +20,7 @@ var proofsOfAnnotations = map[string]string{
 	"preserve-trailing-slash":                    "TestRedirectToHTTPS",
 	"use-port-in-redirects":                      "TestRedirectToHTTPS",
 	"ssl-ciphers":                                "TestCiphers",
+	"k8singress.io/on-demand-tls":                "TestOnDemandTLS",
 	"ssl-passthrough":                            "TestPassthrough",
 	"auth-tls-secret":                            "TestClientCertificates",
 	"auth-tls-verify-client":                     "TestClientCertificates",

@@ -55,6 +55,8 @@ type Settings struct {
 	// AutoHTTPS selects the hosts that get a certificate from an issuer. It is empty if neither the Ingress nor the
 	// ConfigMap sets auto-https.
 	AutoHTTPS string
+	// OnDemandTLS requests certificates on demand.
+	OnDemandTLS bool
 	// ClientAuth configures client certificates for the hosts. It applies only if AsksClients returns true.
 	ClientAuth ir.ClientAuth
 	// CrossNamespace is true if an Ingress may refer to objects in other namespaces. It is set in the ConfigMap; no

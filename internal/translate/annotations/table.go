@@ -10,7 +10,7 @@ import (
 // type Asked, and a function to the slice named finishers. If the annotation adds a filter, add a function to the slice
 // named phases.
 var Table = option.Table[Settings, string]{
-	AutoHTTPS,
+	AutoHTTPS, OnDemandTLS,
 	sslRedirect, forceSSLRedirect, preserveTrailingSlash, usePortInRedirects,
 	sslCiphers, sslPreferServerCiphers, sslPassthrough,
 	authTLSSecret, authTLSVerifyClient, authTLSVerifyDepth, authTLSErrorPage, authTLSPassCertificate, authTLSMatchCN,

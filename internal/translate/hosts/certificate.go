@@ -49,6 +49,21 @@ func (m *mergeState) mayCertify(r *Contribution) bool {
 	return r.catchesAll()
 }
 
+// onDemand sets the object that requests certificates on demand for the names that the host serves: the oldest such
+// object in the namespace that owns the host.
+func (m *mergeState) onDemand() {
+	if m.Host.Host != "" && !strings.HasPrefix(m.Host.Host, "*.") {
+		return
+	}
+	for r := range m.contributions {
+		serves := r.Rules(m.Host.Host) || m.Host.Host == "" && r.Fallback != nil
+		if r.OnDemand && serves && m.Owner.Is(r.namespace()) {
+			m.Host.OnDemand = r.Ref()
+			return
+		}
+	}
+}
+
 func (m *mergeState) rulesBelow(namespace string) bool {
 	return m.around.Below[namespace] > 0
 }

@@ -55,6 +55,9 @@ type Contribution struct {
 	// Guard is the guard that TLS connections would bypass if they were passed through. It is the zero value if there
 	// is no such guard.
 	Guard Guard
+	// OnDemand is true if certificates are ordered on demand for names that the wildcards of the object, or its rules
+	// without a host, serve.
+	OnDemand bool
 	// ClientAuth configures client certificates for the hosts. If it is nil, the object does not request client
 	// certificates.
 	ClientAuth *ir.ClientAuth

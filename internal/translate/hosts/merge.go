@@ -106,6 +106,7 @@ func (s *HostContext) merge(host string, results, fallbacks []*Contribution, own
 		m.paths(r, r.Paths[host], true)
 	}
 	m.passthrough(results)
+	m.onDemand()
 	m.unsecured(results)
 	for _, r := range fallbacks {
 		m.fallback(r)

@@ -140,6 +140,7 @@ func (r *reading) read() {
 	r.appRoot()
 	r.server()
 	r.tls()
+	r.onDemand()
 	r.PatternSize, r.AliasSize = r.patternSize(), r.aliasSize()
 }
 

@@ -24,6 +24,8 @@ type Issuance struct {
 	// OnMissingSecret means that hosts whose Secret does not exist get a certificate from an issuer, as if secretName
 	// were not set.
 	OnMissingSecret bool
+	// OnDemand is true if a module decides for which names certificates are ordered on demand.
+	OnDemand bool
 	// Except lists the namespaces whose Ingresses never get certificates from an issuer.
 	Except []string
 	// AnyName is true if an issuer accepts names that are not public. Wildcards is true if an issuer accepts wildcards.
@@ -68,6 +70,45 @@ func (r *reading) ask(host, field string) {
 		return
 	}
 	r.Certificates[host] = r.automated(host)
+}
+
+// OnDemandIsOff is the warning for an Ingress with on-demand-tls if the administrator has not set Caddy's global option
+// on_demand_tls.
+const OnDemandIsOff = "the annotation has no effect, because no permission module decides for which names " +
+	"certificates may be requested: the administrator has to add on_demand_tls { ask <url> } to the global options " +
+	"of the Caddyfile"
+
+// onDemand sets OnDemand if the Ingress requests certificates on demand, and the administrator allows it. Otherwise, it
+// adds a warning with the reason.
+func (r *reading) onDemand() {
+	if !r.annotations.OnDemandTLS {
+		return
+	}
+	var problem string
+	switch {
+	case !r.options.Issuance.OnDemand:
+		problem = OnDemandIsOff
+	case r.mode() == annotations.AutoHTTPSOff:
+		problem = "the annotation has no effect, because certificates from issuers are disabled for this Ingress"
+	case r.Fallback == nil && !r.servesManyNames():
+		problem = "the annotation has no effect, because each rule of the Ingress has a single host: list the hosts " +
+			"in spec.tls, or add a rule without a host or with a wildcard"
+	default:
+		r.OnDemand = true
+		return
+	}
+	r.problem(report.Warning, report.InvalidAnnotation, report.AnnotationField(annotations.OnDemandTLS.Name), "%s",
+		problem)
+}
+
+// servesManyNames reports whether the Ingress has a rule without a host or with a wildcard.
+func (r *reading) servesManyNames() bool {
+	for host := range r.Paths {
+		if host == "" || strings.HasPrefix(host, "*.") {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *reading) automated(host string) *ir.Certificate {

@@ -136,6 +136,8 @@ func decidedBy(p report.Problem) string {
 		return "configmap, because this ConfigMap says whether the annotation is allowed"
 	case p.Message == ingress.PassthroughIsOff:
 		return "ssl_passthrough"
+	case p.Message == ingress.OnDemandIsOff:
+		return "on_demand_tls"
 	}
 	return ""
 }
