@@ -73,8 +73,8 @@ var caddyOptions = []caddyOption{
 	{"key_type", works, "the option `key_type` of k8singress takes precedence"},
 	{"local_certs", works, "the option `issuer` of k8singress takes precedence"},
 	{"log", works, "the controller logs below `k8singress`. Its access log has settings in the ConfigMap"},
-	{"metrics", worksInSites,
-		"the metrics of requests for hosts of Ingresses begin with `k8singress_`, and have no label for the host"},
+	{"metrics", works,
+		"adds requests for hosts of Ingresses to `caddy_http_*` ([Metrics](metrics.md#metrics-of-caddy))"},
 	{"ocsp_interval", forSites, "OCSP responses are not stapled to certificates of Ingresses"},
 	{"ocsp_stapling", works,
 		"for sites. It is always off for hosts of Ingresses, because certificate authorities are discontinuing OCSP"},
@@ -88,8 +88,8 @@ var caddyOptions = []caddyOption{
 	{"preferred_chains", works, "`preferred_chains` in `issuer` takes precedence"},
 	{"renew_interval", works,
 		"certificates are renewed at their time, without checks at intervals. The interval is the minimum between " +
-			"two requests for the time that the authority suggests. A certificate is renewed five intervals before it " +
-			"expires, or earlier. Default and minimum: one minute"},
+			"two requests for the time that the authority suggests. A certificate is renewed at least five " +
+			"intervals before it expires. Default and minimum: one minute"},
 	{"renewal_window_ratio", works, "certificates are renewed when this part of their lifetime is left"},
 	{"servers", works, "the options in its block follow"},
 	{"shutdown_delay", works, "the option `shutdown_delay` of k8singress takes precedence"},
@@ -116,7 +116,7 @@ var caddyOptions = []caddyOption{
 	{"servers log_credentials", worksInSites, "set the ConfigMap key `log-format-upstream`"},
 	{"servers max_header_size", works,
 		"the ConfigMap key `large-client-header-buffers` takes precedence. Default: 32 KiB"},
-	{"servers metrics", worksInSites, "see `metrics`"},
+	{"servers metrics", worksInSites, "set the global option `metrics`"},
 	{"servers name", worksInSites, "the servers of k8singress keep their names"},
 	{"servers packet_conn_wrappers", worksInSites, "the servers of k8singress accept no other wrappers"},
 	{"servers protocols", works,

@@ -17,8 +17,11 @@ func TestUserSettingsStay(t *testing.T) {
 		// without is the value without the option.
 		without string
 	}{
-		"grace_period 10s":           {[]string{"apps", "http"}, "grace_period", "10000000000", "240000000000"},
-		"shutdown_delay 3s":          {[]string{"apps", "http"}, "shutdown_delay", "3000000000", "null"},
+		"grace_period 10s":  {[]string{"apps", "http"}, "grace_period", "10000000000", "240000000000"},
+		"shutdown_delay 3s": {[]string{"apps", "http"}, "shutdown_delay", "3000000000", "null"},
+		"metrics":           {[]string{"apps", "http"}, "metrics", `{}`, "null"},
+		"metrics {\nper_host\nobserve_catchall_hosts\n}": {[]string{"apps", "http"}, "metrics",
+			`{"observe_catchall_hosts":true,"per_host":true}`, "null"},
 		"ocsp_stapling off":          {[]string{"apps", "tls"}, "disable_ocsp_stapling", "true", "null"},
 		"storage_check off":          {[]string{"apps", "tls"}, "disable_storage_check", "true", "null"},
 		"storage_clean_interval off": {[]string{"apps", "tls"}, "disable_storage_clean", "true", "null"},

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -25,6 +26,9 @@ type direct struct {
 	// before holds the hosts of the Caddy routes that precede the route to the Ingresses. Requests for these hosts are
 	// served by Caddy's HTTP server.
 	before hostSet
+	// metrics records the requests in Caddy's HTTP metrics. It is nil if they are disabled, and until the server
+	// starts.
+	metrics atomic.Pointer[routeMetrics]
 }
 
 // newDirect returns a handler (d) for the requests to server. It must be called before Caddy provisions the routes of
@@ -106,6 +110,10 @@ func (d *direct) serve(w message.Writer, r *message.Request) {
 	added := d.altSvc
 	if !ofServer || r.TLS() == nil || r.Major > 2 {
 		added = nil
+	}
+	if m := d.metrics.Load(); m != nil {
+		m.answer(w, r, added)
+		return
 	}
 	_, _ = d.answer(w, r, added) // The client has got its response, even if there is an error.
 }

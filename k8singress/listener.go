@@ -58,6 +58,7 @@ type Listener struct {
 	// certificateHook selects certificates. It is only used on servers with TLS.
 	certificateHook *certificateHook
 	binding         *front.Binding
+	direct          *direct
 	engine          *engine.Engine
 }
 
@@ -101,7 +102,7 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 		}
 	}
 	d, reason := newDirect(server, l.table, proxies)
-	l.binding.Reason, l.binding.AnswerOnListener = reason, d.serve
+	l.direct, l.binding.Reason, l.binding.AnswerOnListener = d, reason, d.serve
 	if reason == "" {
 		l.binding.Answer = d.serve
 	}
@@ -135,8 +136,19 @@ func (l *Listener) Cleanup() error {
 // WrapListener makes package front serve the connections of a listener.
 func (l *Listener) WrapListener(next net.Listener) net.Listener {
 	l.certificateHook.install()
+	l.startMetrics()
 	defer l.engine.ServerStarted()
 	return l.binding.Wrap(next)
+}
+
+// startMetrics enables Caddy's HTTP metrics for the requests on the direct way, if the configuration has them. This is
+// not possible in Provision, because the HTTP app is then being provisioned.
+func (l *Listener) startMetrics() {
+	metrics, err := newRouteMetrics(l.binding.Context, l.direct)
+	if err != nil {
+		l.log.Error("requests for hosts of Ingresses are missing in caddy_http_*", zap.Error(err))
+	}
+	l.direct.metrics.CompareAndSwap(nil, metrics)
 }
 
 // admit wraps a connection if its peer must send a PROXY protocol header, and returns other connections unchanged. The

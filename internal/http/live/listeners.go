@@ -145,6 +145,13 @@ func (t *Table) indexFor(port uint16, name string) *index {
 	return t.global.uncovered.Load()
 }
 
+// Defines reports whether a host name is the exact name of a virtual host, or of an alias, that requests on a port may
+// reach. name must be in lower case. Wildcards and regular expressions that match the name do not count.
+func (t *Table) Defines(port uint16, name string) bool {
+	h := t.indexFor(port, name).lookup(name)
+	return h != nil && name != "" && h.name == name
+}
+
 // misdirected reports whether a request arrived on a TLS connection that was opened for a different listener of the
 // port: the listener of the handshake's server name is not the listener of the requested host. Such listeners may have
 // different certificates and policies.
