@@ -156,12 +156,22 @@ endef
 
 .PHONY: xcaddy
 xcaddy: ## build bin/caddy with xcaddy, from xcaddy.json and this checkout
-	set -- $$(sed -n 's/.*"caddy_version": *"\([^"]*\)".*/\1/p' xcaddy.json); \
-	for plugin in $$(sed -n 's/.*"module_path": *"\([^"]*\)".*/\1/p' xcaddy.json); do \
-		case $$plugin in $(MODULE)) plugin=$(MODULE)@v0.0.0=$(CURDIR);; esac; \
-		set -- "$$@" --with "$$plugin"; \
-	done; \
-	$(XCADDY) build "$$@" --output bin/caddy
+	$(call with-plugins,xcaddy.json,bin/caddy)
+
+.PHONY: plugins
+plugins: ## build Caddy with plugins of other projects, and test them in chains; the first build takes ten minutes
+	$(call with-plugins,xcaddy.json internal/tests/plugins/xcaddy.json,.cache/plugins/caddy)
+	go test ./internal/tests/plugins -v -count=1 -binary $(CURDIR)/.cache/plugins/caddy
+
+# Builds the file $(2) with the version of Caddy and the plugins that the files $(1) list. Plugins without a version get
+# the latest one, and our module comes from this checkout.
+define with-plugins
+	$(XCADDY) build $$(awk -F '"' -v ours=$(MODULE) -v here=$(CURDIR) ' \
+		$$2 == "caddy_version" { print $$4 } \
+		$$2 == "module_path" { plugin = $$4 == ours ? ours "@v0.0.0=" here : $$4 } \
+		$$2 == "version" { plugin = plugin "@" $$4 } \
+		/}/ && plugin { print "--with", plugin; plugin = "" }' $(1)) --output $(2)
+endef
 
 # Arguments for release/, such as RELEASE="-platforms linux/amd64" or RELEASE="-binary linux/amd64=caddy-amd64".
 RELEASE ?=
