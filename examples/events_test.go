@@ -57,27 +57,9 @@ func (n *notified) got() []string {
 	return slices.Sorted(maps.Keys(n.events))
 }
 
-// TestEvents checks that the example sends the events of Caddy and of the controller, and that a response with the
-// status 403 prevents the order for a certificate.
-func TestEvents(t *testing.T) {
-	ports := copyWithFreePorts(t, "events")
-	n := &notified{events: map[string]bool{}}
-	server := httptest.NewServer(n)
-	t.Cleanup(server.Close)
-	replaceInFile(t, "examples/events/Caddyfile", "notify http://127.0.0.1:"+ports["9100"], "notify "+server.URL)
-	// The default storage of this machine may already have the certificates.
-	replaceInFile(t, "examples/events/Caddyfile", "\tevents {", "\tstorage file_system "+t.TempDir()+"\n\tevents {")
-	start(t, "events")
-	want := []string{
-		"k8singress cached_managed_cert [shop.localhost]",
-		"k8singress cert_obtained shop.localhost",
-		"k8singress cert_obtaining shop.localhost",
-		"k8singress cert_obtaining test.localhost",
-		"k8singress k8singress.applied: 2 hosts, 2 backends, 2 certificates, 0 ports, 0 listeners",
-		"k8singress k8singress.ready",
-		"k8singress k8singress.verdict error Ingress/default/cart ServiceNotFound",
-		"k8singress k8singress.verdict error Ingress/default/shop ACMEFailed",
-	}
+// await waits for all the wanted events.
+func (n *notified) await(t *testing.T, want ...string) {
+	t.Helper()
 	fixture.Eventually(t, "the events", func() error {
 		got := n.got()
 		for _, text := range want {
@@ -87,8 +69,47 @@ func TestEvents(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// newNotified starts a server, and makes the example send its events to the server instead of the old address.
+func newNotified(t *testing.T, old string) (n *notified, address string) {
+	t.Helper()
+	n = &notified{events: map[string]bool{}}
+	server := httptest.NewServer(n)
+	t.Cleanup(server.Close)
+	replaceInFile(t, "examples/events/Caddyfile", "notify "+old, "notify "+server.URL)
+	return n, server.URL
+}
+
+// TestEvents checks that the example sends the events of Caddy and of the controller, and that a response with the
+// status 403 prevents the order for a certificate. After a reload, the events are sent to the new address.
+func TestEvents(t *testing.T) {
+	ports := copyWithFreePorts(t, "events")
+	n, address := newNotified(t, "http://127.0.0.1:"+ports["9100"])
+	// The default storage of this machine may already have the certificates.
+	replaceInFile(t, "examples/events/Caddyfile", "\tevents {", "\tstorage file_system "+t.TempDir()+"\n\tevents {")
+	start(t, "events")
+	n.await(t,
+		"k8singress cached_managed_cert [shop.localhost]",
+		"k8singress cert_obtained shop.localhost",
+		"k8singress cert_obtaining shop.localhost",
+		"k8singress cert_obtaining test.localhost",
+		"k8singress k8singress.applied: 2 hosts, 2 backends, 2 certificates, 0 ports, 0 listeners",
+		"k8singress k8singress.ready",
+		"k8singress k8singress.verdict error Ingress/default/cart ServiceNotFound",
+		"k8singress k8singress.verdict error Ingress/default/shop ACMEFailed",
+	)
 	if slices.Contains(n.got(), "k8singress cert_obtained test.localhost") {
 		t.Error("the certificate for test.localhost was ordered")
 	}
 	await(t, newClient(ports), "https://shop.localhost:8443/", "shop: /\n")
+
+	next, _ := newNotified(t, address)
+	loadFile(t, "examples/events/Caddyfile")
+	replaceInFile(t, "examples/events/manifests/shop.yaml", "path: /cart", "path: /basket")
+	const changed = "k8singress k8singress.applied: 1 hosts, 0 backends, 0 certificates, 0 ports, 0 listeners"
+	next.await(t, changed, "k8singress cert_obtaining test.localhost")
+	if slices.Contains(n.got(), changed) {
+		t.Error("the handlers of the old configuration got an event after the reload")
+	}
 }

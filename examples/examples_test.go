@@ -98,6 +98,17 @@ func startFile(t *testing.T, path string) {
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	loadFile(t, path)
+	t.Cleanup(func() {
+		if err := caddy.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// loadFile makes Caddy load a Caddyfile.
+func loadFile(t *testing.T, path string) {
+	t.Helper()
 	config, warnings, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(read(t, path)),
 		map[string]any{"filename": path})
 	if err != nil || len(warnings) > 0 {
@@ -106,11 +117,6 @@ func startFile(t *testing.T, path string) {
 	if err := caddy.Load(config, true); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := caddy.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 // newClient returns a client that resolves every host to this machine, and maps the example's ports to the ones in
