@@ -26,7 +26,8 @@ func init() { caddy.RegisterModule(new(Admin)) }
 //   - PUT /k8singress/config: replaces the served configuration, if the process watches no objects itself;
 //   - GET /k8singress/status: returns whether the process is ready, and the numbers of objects and problems;
 //   - GET /k8singress/objects: returns for each object whether it is accepted, and its problems;
-//   - GET /k8singress/process: returns a random string that identifies the process.
+//   - GET /k8singress/process: returns a random string that identifies the process;
+//   - GET /reverse_proxy/upstreams: returns Caddy's list of upstreams, with the endpoints of the controller added.
 //
 // If Caddy was started by `caddy k8singress run`, Admin also rejects POST /load.
 type Admin struct{}
@@ -44,6 +45,7 @@ func (a *Admin) Routes() []caddy.AdminRoute {
 		{Pattern: "/k8singress/status", Handler: readOnly(a.status)},
 		{Pattern: "/k8singress/objects", Handler: readOnly(a.objects)},
 		apply.ProcessRoute(),
+		upstreamsRoute(),
 	}, reloadRoutes()...)
 }
 

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/http/front"
 	"github.com/k8singress/k8singress/internal/model/document"
 	"github.com/k8singress/k8singress/internal/model/report"
 	"github.com/k8singress/k8singress/internal/model/settings"
+	"github.com/k8singress/k8singress/internal/upstream/balancer"
 )
 
 // ErrNotReady is the error of Ready until all objects have been applied for the first time. Until then, requests get
@@ -106,6 +108,10 @@ func (e *Engine) Document() *document.Live {
 	}
 	return &now
 }
+
+// Endpoints yields the endpoints of all HTTP and TCP backends, and removed endpoints that still process requests. An
+// address may occur more than once.
+func (e *Engine) Endpoints() iter.Seq[*balancer.Endpoint] { return e.endpoints.Endpoints() }
 
 // Settings returns the options of the newest Caddy configuration that uses the engine, or the zero value before the
 // first call of Adopt.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -115,4 +117,51 @@ func (l *load) askSite(address string) error {
 		return errors.New(response.Status)
 	}
 	return nil
+}
+
+// upstream is an entry of /reverse_proxy/upstreams.
+type upstream struct {
+	Address     string
+	NumRequests int `json:"num_requests"`
+	Fails       int
+}
+
+// TestListOfUpstreams checks that Caddy's list of upstreams contains the endpoints of Ingresses and Caddy's own
+// upstreams, each address once.
+func TestListOfUpstreams(t *testing.T) {
+	in := newIngress(t)
+	release, asked := make(chan struct{}), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		close(asked)
+		<-release
+	}))
+	t.Cleanup(server.Close)
+	slow := server.Listener.Addr().String()
+	_, port, _ := net.SplitHostPort(slow)
+	const closed, own = "127.0.0.1:1", "127.0.0.1:2"
+	in.write("manifests.yaml", class+service("slow", port, "127.0.0.1")+service("closed", "1", "127.0.0.1")+
+		rule("slow", "slow.example", "Prefix", "/", "slow")+rule("closed", "closed.example", "Prefix", "/", "closed"))
+	in.reload(in.withSite("http "+in.http, in.byCaddy, "reverse_proxy "+own+" "+closed))
+	in.awaitReady()
+	// expect checks the entries of the three addresses. Caddy keeps the dynamic upstreams of other tests for an hour.
+	expect := func(want ...upstream) {
+		t.Helper()
+		var got []upstream
+		in.adminJSON("/reverse_proxy/upstreams", &got)
+		got = slices.DeleteFunc(got, func(u upstream) bool {
+			return !slices.Contains([]string{closed, own, slow}, u.Address)
+		})
+		if !slices.Equal(got, want) {
+			t.Errorf("the upstreams are %v, want %v", got, want)
+		}
+	}
+	expect(upstream{Address: closed}, upstream{Address: own}, upstream{Address: slow})
+	in.expect("closed.example", "/", http.StatusBadGateway, "")
+	ended := make(chan answer)
+	go func() { ended <- in.get("slow.example", "/") }()
+	<-asked
+	// Each request to an endpoint is tried three times.
+	expect(upstream{Address: closed, Fails: 3}, upstream{Address: own}, upstream{Address: slow, NumRequests: 1})
+	close(release)
+	<-ended
 }

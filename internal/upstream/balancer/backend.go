@@ -93,6 +93,19 @@ func (b *Backend) Namespace() string { return b.namespace }
 // Endpoints returns the current list of endpoints. The caller must not change it.
 func (b *Backend) Endpoints() []ir.Endpoint { return b.state.Load().list }
 
+// InUse returns the current endpoints, and the removed endpoints that still process requests.
+func (b *Backend) InUse() []*Endpoint {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := slices.Clone(b.state.Load().endpoints)
+	for _, e := range b.gone {
+		if e.InFlight() > 0 {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
 // Empty reports whether the backend has no endpoints.
 func (b *Backend) Empty() bool { return len(b.Endpoints()) == 0 }
 

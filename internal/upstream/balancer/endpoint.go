@@ -38,6 +38,9 @@ func (e *Endpoint) Listed() bool { return e.listed.Load() }
 // InFlight returns the number of requests that the endpoint is handling now.
 func (e *Endpoint) InFlight() int { return int(e.inFlight.Load()) }
 
+// Failures returns the number of requests to the endpoint that failed in a row. It is zero after a successful request.
+func (e *Endpoint) Failures() int { return int(e.health.failures.Load()) }
+
 // Choice is the endpoint that was chosen for one attempt to send a request.
 type Choice struct {
 	Endpoint *Endpoint

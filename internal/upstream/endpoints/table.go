@@ -216,6 +216,26 @@ func (t *Table) Addresses() iter.Seq[string] {
 	}
 }
 
+// Endpoints yields the endpoints of all backends for which Set, Configure or Keep was called, except backends for UDP.
+// It includes removed endpoints that still process requests. An address may occur more than once.
+func (t *Table) Endpoints() iter.Seq[*balancer.Endpoint] {
+	return func(yield func(*balancer.Endpoint) bool) {
+		t.mu.Lock()
+		all := slices.Collect(maps.Values(t.set))
+		t.mu.Unlock()
+		for _, b := range all {
+			if strings.HasSuffix(b.ID(), overUDP) {
+				continue
+			}
+			for _, e := range b.InUse() {
+				if !yield(e) {
+					return
+				}
+			}
+		}
+	}
+}
+
 func (t *Table) backend(id string) *balancer.Backend {
 	if b := t.known[id].Value(); b != nil {
 		return b
