@@ -16,6 +16,7 @@ import (
 	_ "github.com/mholt/caddy-l4/layer4"
 	_ "github.com/mholt/caddy-l4/modules/l4close"
 	_ "github.com/mholt/caddy-l4/modules/l4echo"
+	_ "github.com/mholt/caddy-l4/modules/l4postgres"
 
 	"github.com/k8singress/k8singress/internal/control/structure"
 	"github.com/k8singress/k8singress/internal/model/settings"

@@ -64,8 +64,9 @@ const quiet = 10 * time.Second
 type account struct {
 	protocol, port string
 	// users is the number of ports that use the account, including closed ports that still have open connections. It is
-	// guarded by accounts.mu.
+	// guarded by accounts.mu. kept is true if the account is never deleted.
 	users int
+	kept  bool
 
 	opened, active atomic.Int64
 	up, down       atomic.Uint64
@@ -116,6 +117,23 @@ type accounts struct {
 func (a *accounts) use(name string) *account {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	return a.useLocked(name)
+}
+
+// keep returns the account of the port with this name, and never deletes it: connections may still be open when the
+// Caddy configuration with their listener has ended, and the next listener on the port must continue the counters.
+func (a *accounts) keep(name string) *account {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if found := a.all[name]; found != nil && found.kept {
+		return found
+	}
+	found := a.useLocked(name)
+	found.kept = true
+	return found
+}
+
+func (a *accounts) useLocked(name string) *account {
 	found := a.all[name]
 	if found == nil {
 		protocol, port, _ := strings.Cut(name, "/")

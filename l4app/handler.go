@@ -21,15 +21,23 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 	"github.com/k8singress/k8singress/internal/upstream/balancer"
 	"github.com/k8singress/k8singress/internal/upstream/reach"
+	"github.com/k8singress/k8singress/internal/upstream/services"
 	"github.com/k8singress/k8singress/internal/upstream/split"
 )
 
 func init() { caddy.RegisterModule(new(Handler)) }
 
-// Handler forwards a TCP connection, or the datagrams of a UDP client, to an endpoint of one of its backends. It is the
-// last handler of each port that a Kubernetes object defines. If an endpoint cannot be reached, another endpoint is
-// tried.
+// Handler forwards a TCP connection to a ready endpoint of a Kubernetes Service. If an endpoint cannot be reached,
+// another endpoint is tried. Changed endpoints take effect without a reload, and no Kubernetes object needs to refer to
+// the Service. If the Service does not exist or has no endpoints, the connection is closed. Open connections continue
+// after a reload.
+//
+// The controller also uses the handler, with `backend` or `split`, as the last handler of each port that a Kubernetes
+// object defines.
 type Handler struct {
+	// Service is the Service and its port, in the form `namespace/name:port`. The port is a number or a name. Without
+	// `:port`, it is the first port of the Service.
+	Service ir.ServicePort `json:"service,omitzero"`
 	document.StreamBackends
 	// ProxyProtocol is the version of the PROXY protocol header, "v1" or "v2", that is sent to the endpoint first and
 	// contains the client's address. It has an effect for TCP only. Default: no header is sent.
@@ -39,6 +47,9 @@ type Handler struct {
 	// TLS configures TLS for the connections to endpoints. It has an effect for TCP only. Default: no TLS.
 	TLS *ir.BackendTLS `json:"tls,omitempty"`
 
+	// service and guest are set if Service is set. guest is nil on the controller's own ports.
+	service  *services.Service
+	guest    *guest
 	backends *split.Split[*balancer.Backend]
 	secured  *secured
 	account  *account
@@ -63,17 +74,22 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 
 // Provision validates the settings and looks up the backends.
 func (h *Handler) Provision(ctx caddy.Context) error {
-	scope := scopeOf(ctx)
-	if scope == nil {
-		return errors.New(
-			"this handler works only on ports that the ingress controller opens: list the port in the ConfigMap of " +
-				"tcp_services or udp_services")
-	}
-	if !slices.Contains([]ir.ProxyVersion{"", ir.ProxyV1, ir.ProxyV2}, h.ProxyProtocol) {
-		return fmt.Errorf("proxy_protocol %q is not supported: use v1 or v2", h.ProxyProtocol)
+	if err := checkProxyVersion(h.ProxyProtocol); err != nil {
+		return fmt.Errorf("proxy_protocol: %w", err)
 	}
 	if err := check(&h.Policy); err != nil {
 		return err
+	}
+	scope := scopeOf(ctx)
+	if !h.Service.IsZero() {
+		if err := h.follow(ctx); err != nil || scope == nil {
+			return err
+		}
+		h.use(scope)
+		return nil
+	}
+	if scope == nil {
+		return errors.New("the handler needs a Service: set service to a name such as default/db:5432")
 	}
 	if h.TLS != nil {
 		var err error
@@ -85,11 +101,23 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err := h.backends.Check(); err != nil {
 		return err
 	}
+	h.use(scope)
+	scope.maxConnections = h.Policy.MaxConnections
+	return nil
+}
+
+// use makes the handler forward connections of the port that the scope belongs to.
+func (h *Handler) use(scope *scope) {
 	h.log, h.account, h.workers, h.ends = scope.log, scope.account, scope.workers, scope.ends
 	h.accessLog = scope.tables.AccessLog
 	h.outgoing, h.share, h.guard = scope.outgoing, scope.share, scope.tables.Endpoints.Guard()
 	h.watch = &watch{idle: cmp.Or(h.Policy.IdleTimeout, idleTimeout), drain: scope.drain, account: scope.account}
-	scope.maxConnections = h.Policy.MaxConnections
+}
+
+func checkProxyVersion(v ir.ProxyVersion) error {
+	if !slices.Contains([]ir.ProxyVersion{"", ir.ProxyV1, ir.ProxyV2}, v) {
+		return fmt.Errorf("%q is not supported: use v1 or v2", v)
+	}
 	return nil
 }
 
@@ -109,6 +137,12 @@ func check(p *ir.StreamPolicy) error {
 
 // Handle forwards a connection to an endpoint. It returns when the connection has ended.
 func (h *Handler) Handle(cx *layer4.Connection, _ layer4.Handler) error {
+	switch {
+	case h.guest != nil:
+		return h.guest.forward(cx)
+	case h.service != nil:
+		return h.passToService(cx)
+	}
 	return h.pass(cx, h.backends.Next())
 }
 

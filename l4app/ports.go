@@ -74,6 +74,9 @@ type Ports struct {
 	// stream chains in it, by name.
 	taken  []netaddr.Taken
 	chains map[string]json.RawMessage
+	// guests are the connections of handlers in the user's own layer4 app. They outlive the Caddy configuration of
+	// their handler, as connections of ports outlive a change of their port.
+	guests *connections
 	// running tracks the goroutines that wait until the last connection of a closed port, or of a replaced handler
 	// chain, has ended.
 	running panics.Group
@@ -91,6 +94,7 @@ func New(log *zap.Logger, tables Tables) *Ports {
 		log: log.Named("l4"), tables: tables, accounts: &accounts{budget: shared, all: map[string]*account{}},
 		budget: shared,
 		open:   map[string]*port{}, leaving: map[string]*port{}, refused: map[string]*document.Port{},
+		guests:  newConnections(),
 		closing: make(chan struct{}),
 	}
 	p.SetDrain(0)
@@ -385,11 +389,14 @@ func (p *Ports) retire(of *port, c *chain) {
 // Caddy calls, does nothing, and Drain closes the ports later. Outlast is safe for concurrent use.
 func (p *Ports) Outlast() { p.outlasts.Store(true) }
 
-// Refuse closes all ports and prevents new ports from being opened. Open connections continue. It may be called more
-// than once, and is safe for concurrent use.
+// Refuse closes all ports, prevents new ports from being opened, and rejects new connections of handlers in the user's
+// own layer4 app. Open connections continue. It may be called more than once, and is safe for concurrent use.
 func (p *Ports) Refuse() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if !p.left {
+		p.running.Go("l4app/guests", p.drainGuests)
+	}
 	p.left = true
 	for name := range p.open {
 		p.drop(name)

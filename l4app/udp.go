@@ -36,7 +36,7 @@ func udpSettings(ctx caddy.Context, s *layer4.Server, log *zap.Logger) (*udp.Set
 		return nil, err
 	}
 	h, ok := loaded.([]any)[0].(*Handler)
-	if !ok {
+	if !ok || h.service != nil {
 		return nil, errOneHandler
 	}
 	return &udp.Settings{
