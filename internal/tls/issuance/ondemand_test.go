@@ -212,6 +212,9 @@ func TestOnDemandFails(t *testing.T) {
 		t.Errorf("the certificate is %v", c)
 	}
 	leader.expectProblem("any", "the sea is rough; the next attempt is after 20")
+	if field := leader.Problems()[0].Problems[0].Field; !strings.Contains(field, "on-demand-tls") {
+		t.Errorf("the field is %q", field)
+	}
 	b.expectNoRequests(leader)
 	plan.set(nil)
 	other.eventually("a certificate", func() error {

@@ -103,10 +103,18 @@ func verdict(object ir.Ref, hosts []*host) *report.Verdict {
 	}
 	for n := range v.Problems {
 		if object.Kind == kinds.Ingress {
-			v.Problems[n].Field = "spec.tls"
+			v.Problems[n].Field = fieldOf(hosts)
 		}
 	}
 	return v
+}
+
+// fieldOf returns the field of an Ingress because of which the hosts need certificates.
+func fieldOf(hosts []*host) string {
+	if slices.ContainsFunc(hosts, func(h *host) bool { return h.demand == nil }) {
+		return "spec.tls"
+	}
+	return report.AnnotationField("k8singress.io/on-demand-tls")
 }
 
 func (h *host) problem() report.Problem {
