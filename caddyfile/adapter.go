@@ -35,18 +35,20 @@ type adapter struct {
 	next caddyconfig.Adapter
 }
 
-// Adapt converts a Caddyfile to Caddy's JSON configuration. It implements caddyconfig.Adapter.
+// Adapt converts a Caddyfile to Caddy's JSON configuration. It implements caddyconfig.Adapter. If options contains a
+// structure.Complete, it determines the options of the app.
 func (a adapter) Adapt(body []byte, options map[string]any) ([]byte, []caddyconfig.Warning, error) {
+	complete, _ := options[structure.CompleteOption].(structure.Complete)
 	adapted, warnings, err := a.next.Adapt(body, options)
-	if err != nil || !bytes.Contains(adapted, []byte(name)) {
+	if err != nil || complete == nil && !bytes.Contains(adapted, []byte(name)) {
 		return adapted, warnings, err
 	}
 	filename, _ := options["filename"].(string)
-	complete, ours, err := addStructure(adapted, globalSegments(body, cmp.Or(filename, "Caddyfile")))
+	whole, ours, err := addStructure(adapted, globalSegments(body, cmp.Or(filename, "Caddyfile")), complete)
 	if err != nil {
 		return nil, warnings, err
 	}
-	return complete, append(warnings, ours...), nil
+	return whole, append(warnings, ours...), nil
 }
 
 // outline contains the parts of Caddy's JSON configuration that are needed to add the servers and TLS policies of the
@@ -57,30 +59,35 @@ type outline struct {
 }
 
 // addStructure adds the servers and TLS policies to an adapted Caddyfile with the given global options, if it contains
-// our app. It also returns warnings about global options without effect.
-func addStructure(adapted []byte, global []caddyfile.Segment) ([]byte, []caddyconfig.Warning, error) {
+// our app or complete is not nil. It also returns warnings about global options without effect.
+func addStructure(adapted []byte, global []caddyfile.Segment, complete structure.Complete) (
+	[]byte, []caddyconfig.Warning, error) {
 	var o outline
 	if err := json.Unmarshal(adapted, &o); err != nil {
 		return nil, nil, fmt.Errorf("decoding the adapted configuration: %w", err)
 	}
 	raw, ok := o.Apps[name]
-	if !ok {
+	if !ok && complete == nil {
 		return adapted, nil, nil
 	}
-	var options settings.Config
-	if err := json.Unmarshal(raw, &options); err != nil {
-		return nil, nil, fmt.Errorf("decoding the options of %s: %w", name, err)
+	options, err := decodeOptions(raw, complete)
+	if err != nil {
+		return nil, nil, err
 	}
 	var config map[string]any
 	if err := json.Unmarshal(adapted, &config); err != nil {
 		return nil, nil, fmt.Errorf("decoding the adapted configuration: %w", err)
 	}
-	options, err := withIssuerDefaults(options, global)
+	apps, err := structure.Child(config, "apps")
+	if err != nil {
+		return nil, nil, err
+	}
+	options, err = withIssuerDefaults(options, global)
 	if err != nil {
 		return nil, nil, err
 	}
 	options.Admin = cmp.Or(adminAddress(o.Admin), options.Admin)
-	config["apps"].(map[string]any)[name] = structure.Tree(options)
+	apps[name] = structure.Tree(options)
 	if err := addHTTPOptions(config, global); err != nil {
 		return nil, nil, err
 	}
@@ -92,8 +99,22 @@ func addStructure(adapted []byte, global []caddyfile.Segment) ([]byte, []caddyco
 	if err := structure.Merge(config, options); err != nil {
 		return nil, nil, fmt.Errorf("adding the servers of %s: %w", name, err)
 	}
-	complete, err := json.Marshal(config)
-	return complete, append(warnings(global, hasSites, options), ignored...), err
+	whole, err := json.Marshal(config)
+	return whole, append(warnings(global, hasSites, options), ignored...), err
+}
+
+// decodeOptions decodes the options of the app, and passes them to complete unless it is nil. raw may be empty.
+func decodeOptions(raw json.RawMessage, complete structure.Complete) (options settings.Config, err error) {
+	if len(raw) > 0 {
+		err = json.Unmarshal(raw, &options)
+	}
+	if err != nil {
+		return options, fmt.Errorf("decoding the options of %s: %w", name, err)
+	}
+	if complete != nil {
+		return complete(options)
+	}
+	return options, nil
 }
 
 // adminAddress returns the address of the admin API in the Caddyfile. It returns "" if the Caddyfile does not set the

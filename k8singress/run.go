@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -36,12 +37,25 @@ const flaggedName = "k8singress_flags"
 // `caddy list-modules` does not list it.
 var commandLine flagged
 
-// Adapt converts a Caddyfile to Caddy JSON and applies the flags of the command line.
+// Adapt converts a Caddyfile to Caddy JSON and applies the flags of the command line. The Caddyfile adapter gets the
+// options with the flags, so that Caddy's global options, such as servers, apply to the addresses in the flags.
 func (f *flagged) Adapt(body []byte, options map[string]any) ([]byte, []caddyconfig.Warning, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		body = []byte("{\n}\n")
 	}
-	adapted, warnings, err := caddyconfig.GetAdapter("caddyfile").Adapt(body, options)
+	var run *applied
+	withFlags := maps.Clone(options)
+	if withFlags == nil {
+		withFlags = map[string]any{}
+	}
+	withFlags[structure.CompleteOption] = structure.Complete(func(c settings.Config) (_ settings.Config, err error) {
+		run, err = f.apply(c)
+		return run.Config.WithoutDefaults(), err
+	})
+	adapted, warnings, err := caddyconfig.GetAdapter("caddyfile").Adapt(body, withFlags)
+	if run != nil {
+		warnings = append(warnings, run.warnings...)
+	}
 	if err != nil {
 		return nil, warnings, err
 	}
@@ -49,43 +63,58 @@ func (f *flagged) Adapt(body []byte, options map[string]any) ([]byte, []caddycon
 	if err := json.Unmarshal(adapted, &config); err != nil {
 		return nil, warnings, fmt.Errorf("decoding the adapted configuration: %w", err)
 	}
-	problems, err := f.apply(config)
-	for _, p := range problems {
-		warnings = append(warnings, caddyconfig.Warning{File: "command line", Directive: p.Field, Message: p.Message})
+	if run == nil {
+		// The adapter of this version of Caddy could not be wrapped.
+		if run, err = f.addStructure(config); err != nil {
+			return nil, append(warnings, run.warnings...), err
+		}
+		warnings = append(warnings, run.warnings...)
 	}
-	if err != nil {
-		return nil, warnings, err
+	if run.Debug {
+		within(config, "logging", "logs", "default")["level"] = "DEBUG"
 	}
 	adapted, err = json.Marshal(config)
 	return adapted, warnings, err
 }
 
-// apply changes a configuration according to the flags of the command line. It returns a problem for each flag that has
-// no effect.
-func (f *flagged) apply(config map[string]any) ([]report.Problem, error) {
-	options, err := optionsIn(config)
-	if err != nil {
-		return nil, err
-	}
+// applied holds the options that result from the flags, and a warning for each flag that has no effect.
+type applied struct {
+	flags.Settings
+	warnings []caddyconfig.Warning
+}
+
+// apply applies the flags of the command line to the options in the Caddyfile. The result is not nil, also if there is
+// an error.
+func (f *flagged) apply(options settings.Config) (*applied, error) {
 	s, problems := flags.Apply(options, f.given)
+	run := &applied{Settings: s}
 	var refused []error
-	problems = slices.DeleteFunc(problems, func(p report.Problem) bool {
+	for _, p := range problems {
 		if p.Severity == report.Error {
 			refused = append(refused, fmt.Errorf("%s: %s", p.Field, p.Message))
+			continue
 		}
-		return p.Severity == report.Error
-	})
+		run.warnings = append(run.warnings,
+			caddyconfig.Warning{File: "command line", Directive: p.Field, Message: p.Message})
+	}
 	if len(refused) > 0 {
-		return problems, errors.Join(refused...)
+		return run, errors.Join(refused...)
 	}
-	if err := structure.CheckAddresses(s.Config); err != nil {
-		return problems, err
+	return run, structure.CheckAddresses(s.Config)
+}
+
+// addStructure adds the app with the options that result from the flags, and its servers, to a configuration.
+func (f *flagged) addStructure(config map[string]any) (*applied, error) {
+	options, err := optionsIn(config)
+	if err != nil {
+		return new(applied), err
 	}
-	within(config, "apps")["k8singress"] = structure.Tree(s.Config.WithoutDefaults())
-	if s.Debug {
-		within(config, "logging", "logs", "default")["level"] = "DEBUG"
+	run, err := f.apply(options)
+	if err != nil {
+		return run, err
 	}
-	return problems, structure.Merge(config, s.Config)
+	within(config, "apps")["k8singress"] = structure.Tree(run.Config.WithoutDefaults())
+	return run, structure.Merge(config, run.Config)
 }
 
 // within returns the JSON object at a path in a configuration. Missing objects on the path are created.

@@ -22,6 +22,14 @@ const (
 	HealthServer = "k8singress_health"
 )
 
+// CompleteOption is the key of a Complete in the options that are passed to the Caddyfile adapter. Caddy adds the
+// values of global options to the same map, so the key is not a valid name of an option.
+const CompleteOption = "k8singress {complete}"
+
+// Complete returns the options of the app for the options in a Caddyfile. The adapter calls it before it adds the
+// structure, also if the Caddyfile lacks the app.
+type Complete func(settings.Config) (settings.Config, error)
+
 // ours lists the names of our HTTP servers, in the order in which they are added to the configuration.
 var ours = []string{HTTPServer, HTTPSServer, HealthServer}
 
