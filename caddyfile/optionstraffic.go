@@ -79,13 +79,15 @@ var requestOptions = option.Table[draft, *line]{
 		Example: "strict_paths",
 	},
 	{
-		Name: "access_log", Values: "off",
+		Name: "access_log", Values: "caddy | off",
 		Parse: one(func(d *draft) *string { return &d.config.AccessLog },
-			words("; without the option, the ConfigMap decides what is logged", settings.AccessLogOff)),
-		Doc: "Keys of the ConfigMap can change the formats: " +
+			words("; without the option, the ConfigMap decides what is logged", settings.AccessLogCaddy,
+				settings.AccessLogOff)),
+		Doc: "Without the option, keys of the ConfigMap can change the formats: " +
 			"[log-format-upstream](configmap.md#log-format-upstream) and " +
-			"[log-format-stream](configmap.md#log-format-stream).",
-		Example: "access_log off",
+			"[log-format-stream](configmap.md#log-format-stream). " +
+			"[For Caddy users](caddy.md#access-logs) shows how to write Caddy's format to a file, and how to filter it.",
+		Example: "access_log caddy",
 	},
 	{
 		Name: "via", Values: "[answers | endpoints]...", Parse: setVia,

@@ -45,6 +45,7 @@ var exchanges = pools.NewStructs[exchange.Exchange]("k8singress: exchange")
 func (a *answerer) answer(w message.Writer, r *message.Request, added *message.Changes) (outcome live.Outcome,
 	err error) {
 	began := time.Now()
+	w = a.table.AccessLog().Watch(w, r)
 	owned := exchanges.Get()
 	x := owned.Value()
 	*x = exchange.Exchange{
@@ -56,6 +57,7 @@ func (a *answerer) answer(w message.Writer, r *message.Request, added *message.C
 	}
 	if a.prepare == nil {
 		live.ShareClient(r.Context(), x)
+		x.CaddyContext = r.Context()
 	}
 	outcome, err = serve(a.table, x)
 	switch {
@@ -85,6 +87,11 @@ func (a *answerer) answer(w message.Writer, r *message.Request, added *message.C
 // settings of the Caddy server.
 func (a *answerer) clients() *realip.Policy { return a.proxies.Under(a.table.Clients()) }
 
+// announcer is implemented by message.HTTPWriter, and by the access log's wrapper of such a writer.
+type announcer interface {
+	Announce(response *message.Response)
+}
+
 // fail logs the error of a failed request. If no response has been started, it sends an error response, or prepares the
 // response that Caddy's error routes will send.
 func (a *answerer) fail(x *exchange.Exchange, outcome live.Outcome, err error) {
@@ -103,7 +110,7 @@ func (a *answerer) fail(x *exchange.Exchange, outcome live.Outcome, err error) {
 		failures.log(a.log, zap.ErrorLevel, x, "a request failed", err)
 	}
 	response := x.Refusal(status, fields...)
-	if w, ok := x.Writer.(message.HTTPWriter); ok && a.errorRoutes {
+	if w, ok := x.Writer.(announcer); ok && a.errorRoutes {
 		w.Announce(response)
 		return
 	}

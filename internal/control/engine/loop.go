@@ -174,7 +174,7 @@ func (l *loop) adopt(ctx context.Context) {
 	l.live.Names.Configure(naming(a.settings))
 	l.live.Table.SetOptions(live.Options{
 		StrictPaths: a.settings.StrictPaths, Via: a.settings.Via, ViaEndpoints: a.settings.ViaEndpoints,
-		NoAccessLog: a.settings.AccessLog == settings.AccessLogOff,
+		NoAccessLog: a.settings.AccessLog == settings.AccessLogOff, AccessLog: accessLog(a.settings),
 	})
 	proxy.SetFiles(cmp.Or(a.settings.BodyFiles, proxy.DefaultFiles))
 	if err := l.live.Adopt(a.ctx, adminAddress(a.settings), a.settings.StreamChains); err != nil {

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/k8singress/k8singress/internal/control/structure"
+	"github.com/k8singress/k8singress/internal/http/accesslog"
+	"github.com/k8singress/k8singress/internal/http/caddylog"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/settings"
 	"github.com/k8singress/k8singress/internal/translate"
@@ -117,6 +119,14 @@ func reaching(o settings.Config) reach.Options {
 
 // adminAddress returns the address of Caddy's admin API, or settings.AdminOff. The environment variable CADDY_ADMIN
 // changes the default.
+// accessLog returns the access log of requests in Caddy's format, or nil if the ConfigMap sets the format.
+func accessLog(o settings.Config) accesslog.Output {
+	if o.AccessLog != settings.AccessLogCaddy {
+		return nil
+	}
+	return caddylog.New(caddylog.Settings{})
+}
+
 func adminAddress(o settings.Config) string { return cmp.Or(o.Admin, caddy.DefaultAdminListen) }
 
 // ownAddresses returns the addresses on which this process listens for the administrator, such as the address of the

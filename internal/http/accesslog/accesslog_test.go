@@ -158,7 +158,7 @@ func TestFile(t *testing.T) {
 	folder := t.TempDir()
 	files := NewFiles(zap.NewNop())
 	path := filepath.Join(folder, "access.log")
-	l := New(&ir.AccessLog{Path: path, Format: "$request", Skip: []string{"/skipped", "~^/.*z$"}}, files)
+	l := New(&ir.AccessLog{Path: path, Format: "$request", Skip: []string{"/skipped", "~^/.*z$"}}, files, nil)
 	for _, target := range []string{"/a", "/skipped", "/yz", "/b"} {
 		l.Record(answered(target), time.Now(), true)
 	}
@@ -178,7 +178,7 @@ func TestFile(t *testing.T) {
 		l.Record(answered("/c"), time.Now(), true)
 		return has(path, "(GET /c HTTP/1.1\n)+")
 	})
-	lost := New(&ir.AccessLog{Path: filepath.Join(folder, "none", "access.log")}, files)
+	lost := New(&ir.AccessLog{Path: filepath.Join(folder, "none", "access.log")}, files, nil)
 	lost.Record(answered("/"), time.Now(), true)
 	fixture.Eventually(t, "a dropped line", func() error {
 		if n := files.dropped.Load(); n != 1 {
@@ -186,13 +186,13 @@ func TestFile(t *testing.T) {
 		}
 		return nil
 	})
-	New(&ir.AccessLog{Off: true}, files).Record(answered("/"), time.Now(), true)
+	New(&ir.AccessLog{Off: true}, files, nil).Record(answered("/"), time.Now(), true)
 }
 
 // TestFlush checks that all lines are in the file after Flush.
 func TestFlush(t *testing.T) {
 	files, path := NewFiles(zap.NewNop()), filepath.Join(t.TempDir(), "access.log")
-	l := New(&ir.AccessLog{Path: path, Format: "$status"}, files)
+	l := New(&ir.AccessLog{Path: path, Format: "$status"}, files, nil)
 	for range 3 {
 		l.Record(answered("/"), time.Now(), true)
 	}
@@ -211,7 +211,7 @@ func has(path, want string) error {
 }
 
 func BenchmarkNote(b *testing.B) {
-	l := New(&ir.AccessLog{Path: filepath.Join(b.TempDir(), "access.log")}, NewFiles(zap.NewNop()))
+	l := New(&ir.AccessLog{Path: filepath.Join(b.TempDir(), "access.log")}, NewFiles(zap.NewNop()), nil)
 	x := answered("/x?y", message.NewField("User-Agent", "curl/8"))
 	b.ReportAllocs()
 	for b.Loop() {

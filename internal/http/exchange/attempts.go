@@ -23,7 +23,7 @@ func (x *Exchange) Next() (address string, ok bool) {
 		x.tried = x.first[:0]
 	}
 	x.tried = append(x.tried, choice.Endpoint)
-	x.choice, x.start, x.open, x.measured = choice, time.Now(), true, false
+	x.choice, x.start, x.open, x.measured, x.latency = choice, time.Now(), true, false, 0
 	choice.Begin()
 	x.setCookie()
 	return choice.Endpoint.Address(), true
@@ -56,8 +56,8 @@ func (x *Exchange) ResponseStarted(since time.Time) {
 	if since.IsZero() {
 		since = x.start
 	}
-	x.measured = true
-	x.choice.Measure(time.Since(since))
+	x.measured, x.latency = true, time.Since(since)
+	x.choice.Measure(x.latency)
 }
 
 // Listed returns a function that reports whether the endpoint chosen by the last call of Next still belongs to its
@@ -69,7 +69,9 @@ type Attempt struct {
 	Address string
 	// Status is the status of the endpoint's response. If there was no response, it is the status of the error.
 	Status int
-	Took   time.Duration
+	// Latency is how long the endpoint took to send the head of its response, or 0 if there was no response.
+	Latency time.Duration
+	Took    time.Duration
 }
 
 // Attempts returns the finished attempts, the first attempt first.
@@ -77,7 +79,8 @@ func (x *Exchange) Attempts() []Attempt { return x.attempts }
 
 // attempt returns the data of the current attempt.
 func (x *Exchange) attempt() Attempt {
-	return Attempt{x.choice.Endpoint.Address(), cmp.Or(x.responseStatus, http.StatusBadGateway), time.Since(x.start)}
+	return Attempt{Address: x.choice.Endpoint.Address(), Status: cmp.Or(x.responseStatus, http.StatusBadGateway),
+		Latency: x.latency, Took: time.Since(x.start)}
 }
 
 // recordAttempt appends the attempt that is ending to x.attempts.

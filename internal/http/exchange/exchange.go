@@ -3,6 +3,7 @@
 package exchange
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"math/rand/v2"
@@ -66,7 +67,12 @@ type Exchange struct {
 	// Prepare prepares a request for Caddy handlers in the same way as Caddy's HTTP server does. It is nil if Caddy's
 	// HTTP server has already prepared the request.
 	Prepare func(w http.ResponseWriter, r *http.Request) *http.Request
+	// CaddyContext is the context that Caddy's HTTP server, or Prepare, has created for the Caddy handlers of the
+	// request. It holds their variables, placeholders and log fields. It is nil if no Caddy handler was run.
+	CaddyContext context.Context //nolint:containedctx // It is the context of a request.
 
+	// Authenticated is true if a filter has verified the user name and the password in the Authorization header.
+	Authenticated bool
 	// WithoutAuthorization is true if requests to the endpoint must not have the client's Authorization header.
 	WithoutAuthorization bool
 	// ForEndpoint are header fields that are sent to the endpoint in addition to the client's header fields.
@@ -147,8 +153,10 @@ type Exchange struct {
 	choice balancer.Choice
 	start  time.Time
 	open   bool
-	// measured is true if the response time of the current attempt was already reported to the load balancer.
+	// measured is true if the response time of the current attempt was already reported to the load balancer. latency is
+	// this response time.
 	measured bool
+	latency  time.Duration
 	// cookie is the Set-Cookie value of the session cookie, or empty if no cookie is set. If noCookie is true, the
 	// response never sets a session cookie.
 	cookie   string

@@ -38,7 +38,7 @@ func (x *Exchange) Reroute(at Arrival) {
 		from = ir.ParseRef(x.Route.Origin).Namespace
 	}
 	*x = Exchange{
-		Request: x.Request, Writer: at.writer, Prepare: x.Prepare,
+		Request: x.Request, Writer: at.writer, Prepare: x.Prepare, CaddyContext: x.CaddyContext,
 		Clients: x.Clients, Global: x.Global, Headers: x.Headers, Variables: x.Variables,
 		ByServer: x.ByServer, ForAllResponses: at.changes, CloseConn: x.CloseConn,
 		Span: x.Span, Retained: x.Retained, Reroutes: x.Reroutes + 1, From: from,

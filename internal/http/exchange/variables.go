@@ -17,6 +17,7 @@ import (
 	"github.com/k8singress/k8singress/internal/http/mtls"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/nginx"
+	"github.com/k8singress/k8singress/internal/upstream/balancer"
 )
 
 // values maps the names of nginx variables to functions that return their values. It does not contain variables whose
@@ -265,17 +266,21 @@ func serverPort(x *Exchange) string {
 	return "80"
 }
 
-// service returns one element of the backend's ID, which has the form "namespace/service/port". part is the index of
-// the element: 0 for the namespace, 1 for the service, 2 for the port.
-func (x *Exchange) service(part int) string {
-	if x.Backend == nil {
+// service returns one element of the backend's ID. part is as in backendPart.
+func (x *Exchange) service(part int) string { return backendPart(x.Backend, part) }
+
+// backendPart returns one element of the ID of a backend, which has the form "namespace/service/port". part is the
+// index of the element: 0 for the namespace, 1 for the service, 2 for the port. It returns an empty string if b is nil.
+func backendPart(b *balancer.Backend, part int) string {
+	if b == nil {
 		return ""
 	}
-	parts := strings.Split(x.Backend.ID(), "/")
-	if part >= len(parts) {
-		return ""
+	id := b.ID()
+	for range part {
+		_, id, _ = strings.Cut(id, "/")
 	}
-	return parts[part]
+	id, _, _ = strings.Cut(id, "/")
+	return id
 }
 
 // argument returns the value of a query argument without decoding it. The case of the argument name is ignored.

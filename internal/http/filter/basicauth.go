@@ -39,6 +39,7 @@ var errNoPassword = errors.New("the request has no user name and password")
 func (h *basicAuth) Apply(x *exchange.Exchange) (bool, error) {
 	credentials, ok := credentialsOf(x.Fields)
 	if ok && h.users.Verified(credentials) {
+		x.Authenticated = true
 		return false, nil
 	}
 	err := errNoPassword
@@ -49,6 +50,7 @@ func (h *basicAuth) Apply(x *exchange.Exchange) (bool, error) {
 	}
 	switch {
 	case err == nil:
+		x.Authenticated = true
 		return false, nil
 	case errors.Is(err, basicauth.ErrUnavailable), errors.Is(err, basicauth.ErrBusy):
 		return false, exchange.FailUndecided(http.StatusServiceUnavailable, err)

@@ -82,7 +82,7 @@ func (t *Table) setAccessLog(g *ir.Global) {
 		t.global.streams.Store(nil)
 		return
 	}
-	t.global.log.Store(accesslog.New(&g.AccessLog, t.logs))
+	t.global.log.Store(accesslog.New(&g.AccessLog, t.logs, t.options.Load().AccessLog))
 	t.global.streams.Store(accesslog.NewStreams(&g.StreamLog, t.logs))
 }
 

@@ -103,6 +103,7 @@ func (v *ChainRun) runHandler(handler caddyhttp.MiddlewareHandler, behind func()
 	if _, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); !ok && x.Prepare != nil {
 		r = x.Prepare(w, r)
 		ShareClient(r.Context(), x)
+		x.CaddyContext = r.Context()
 	}
 	err := handler.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
 		return v.enter(w, r, behind)

@@ -70,6 +70,8 @@ type Options struct {
 	StrictPaths bool
 	// NoAccessLog disables the access logs of requests and connections. The ConfigMap cannot enable them again.
 	NoAccessLog bool
+	// AccessLog gets the lines about requests. If it is nil, they have the format and the destination in the ConfigMap.
+	AccessLog accesslog.Output
 	// Via adds a Via header to responses. ViaEndpoints adds it to requests to endpoints and services.
 	Via, ViaEndpoints bool
 }

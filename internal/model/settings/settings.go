@@ -50,8 +50,11 @@ const (
 	ExternalNamesOff = "off"
 )
 
-// AccessLogOff is the value of Config.AccessLog that disables the access log.
-const AccessLogOff = "off"
+// AccessLogOff is the value of Config.AccessLog that disables the access log. AccessLogCaddy selects Caddy's format.
+const (
+	AccessLogOff   = "off"
+	AccessLogCaddy = "caddy"
+)
 
 // SnippetsIgnore is the value of Config.Snippets with which Ingresses are served without their snippets.
 const SnippetsIgnore = "ignore"
@@ -231,9 +234,11 @@ type Config struct {
 	// and object stores use names with an encoded slash: requests for such names also get 400. Default: an ambiguous
 	// path is rejected only if one interpretation leads to a route with different access control, or to no route.
 	StrictPaths bool `json:"strict_paths,omitempty"`
-	// AccessLog disables the access log if it is `off`: neither requests nor connections to TCP and UDP ports are
-	// logged, even if the ConfigMap configures an access log. Without the option, requests and connections are logged
-	// to standard output, in the formats of ingress-nginx. Default: requests and connections are logged.
+	// AccessLog selects the access log. If it is `caddy`, requests are logged as Caddy logs the requests of sites: to
+	// the logger `http.log.access`, with Caddy's fields and the fields `namespace`, `ingress`, `service`, `endpoint` and
+	// `request_id`. If it is `off`, neither requests nor connections to TCP and UDP ports are logged, even if the
+	// ConfigMap configures an access log. Default: requests and connections are logged to standard output, in the
+	// formats of ingress-nginx.
 	AccessLog string `json:"access_log,omitempty"`
 	// Via adds a Via header to responses, which shows clients that they passed through this server. Default: false.
 	Via bool `json:"via,omitempty"`

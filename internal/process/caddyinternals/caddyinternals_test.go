@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 	"github.com/caddyserver/certmagic"
 	"github.com/mholt/acmez/v3/acme"
+	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
 )
 
@@ -353,5 +355,21 @@ func TestRunningConfig(t *testing.T) {
 	end()
 	if got, err := RunningConfig(ended); !errors.Is(err, context.Canceled) {
 		t.Errorf("while Caddy loads a configuration: %s, error %v", got, err)
+	}
+}
+
+// TestLogFields checks that the fields that handlers add to the access log can be read.
+func TestLogFields(t *testing.T) {
+	lookAt(t,
+		"modules/caddyhttp/logging.go: whether ExtraLogFields keeps the fields in a field with the name fields; without "+
+			"it log_append has no effect in a chain")
+	extra := new(caddyhttp.ExtraLogFields)
+	extra.Add(zap.String("a", "1"))
+	extra.Set(zap.Int("b", 2))
+	if got, want := LogFields(extra), []zap.Field{zap.String("a", "1"), zap.Int("b", 2)}; !slices.EqualFunc(got, want, func(a, b zap.Field) bool { return a.Equals(b) }) {
+		t.Errorf("the fields are %v, want %v", got, want)
+	}
+	if got := LogFields(nil); got != nil {
+		t.Errorf("without a request the fields are %v", got)
 	}
 }

@@ -50,7 +50,7 @@ var proofsOfOptions = map[string]string{
 	"service_max_idle_timeout":    "TestLimitsOfServicePorts",
 	"body_files":                  "TestBodyFilesFull",
 	"strict_paths":                "TestStrictPaths",
-	"access_log":                  "TestAccessLogOff",
+	"access_log":                  "TestCaddyAccessLog",
 	"via":                         "TestServerAndVia",
 	"external_names":              "TestExternalName",
 	"reach_allow":                 "TestTenant14",
