@@ -74,7 +74,7 @@ func (a *answerer) answer(w message.Writer, r *message.Request, added *message.C
 			"a request failed, and the client got a substitute response", x.Hidden)
 	}
 	if outcome != live.NoHost || !a.passesOn {
-		account(a.table, x, began, outcome != live.NoHost)
+		account(a.table, x, began, outcome != live.NoHost || x.KnownHost)
 	}
 	tracing.End(x, err)
 	if !x.Retained {

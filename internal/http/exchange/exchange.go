@@ -102,6 +102,8 @@ type Exchange struct {
 	RewriteEnded bool
 	// ServerProgram is the filter that has run the steps of the host for this request, or nil. They run only once.
 	ServerProgram any
+	// KnownHost is true if an Ingress defines the host of the request, which may lack a rule for the path.
+	KnownHost bool
 	// Unlogged is true if a program has removed the request from the access log.
 	Unlogged bool
 	// Retained is true if a Caddy handler or other code may keep a reference to the exchange after the request. The

@@ -94,6 +94,7 @@ func (t *Table) serveRoute(x *exchange.Exchange, index *index, name, location st
 	for {
 		h, route := index.find(name), (*Route)(nil)
 		if h != nil {
+			x.KnownHost = h.name != ""
 			var err error
 			if route, err = h.routeFor(x, path, location); err != nil {
 				return Served, err

@@ -96,6 +96,7 @@ func caddyLogs(t *testing.T) (in *ingress, path, site string) {
 	in = newIngress(t)
 	in.write("manifests.yaml", class+service("one", port, ip)+annotated("a", "a.example", "one")+
 		annotated("chained", "chained.example", "one", "k8singress.io/chains", "notes")+
+		rule("odd", "odd.example", "Exact", "/odd", "one")+
 		annotated("moved", "moved.example", "one", "permanent-redirect", "https://b.example/")+
 		annotated("quiet", "quiet.example", "one", "enable-access-log", "false")+
 		global("skip-access-log-urls: /skipped"))
@@ -175,6 +176,8 @@ func TestCaddyAccessLog(t *testing.T) {
 		is("a refusal by Caddy", fmt.Sprint(a.Status, " ", a.Of, " ", a.Endpoint), "418 chain ")
 		in.get("moved.example", "/moved"+tag)
 		is("a redirect", fmt.Sprint(in.logged(path, "/moved"+tag).RespHeaders["Location"]), `\[https://b\.example/\]`)
+		in.get("odd.example", "/missing"+tag)
+		is("a path of no Ingress", fmt.Sprint(in.logged(path, "/missing"+tag).Status), "404")
 
 		all, err := accesses(path)
 		for _, a := range all {
