@@ -55,9 +55,11 @@ func (a *answerer) answer(w message.Writer, r *message.Request, added *message.C
 		// before its route is looked up.
 		Clients: a.clients(), Global: a.table.Global(),
 	}
+	var placeholders *exchange.Placeholders
 	if a.prepare == nil {
 		live.ShareClient(r.Context(), x)
 		x.CaddyContext = r.Context()
+		placeholders = live.AddPlaceholders(x)
 	}
 	outcome, err = serve(a.table, x)
 	switch {
@@ -77,6 +79,7 @@ func (a *answerer) answer(w message.Writer, r *message.Request, added *message.C
 		account(a.table, x, began, outcome != live.NoHost || x.KnownHost)
 	}
 	tracing.End(x, err)
+	placeholders.End()
 	if !x.Retained {
 		owned.Release()
 	}

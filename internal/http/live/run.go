@@ -104,6 +104,7 @@ func (v *ChainRun) runHandler(handler caddyhttp.MiddlewareHandler, behind func()
 		r = x.Prepare(w, r)
 		ShareClient(r.Context(), x)
 		x.CaddyContext = r.Context()
+		AddPlaceholders(x)
 	}
 	err := handler.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
 		return v.enter(w, r, behind)
@@ -129,6 +130,18 @@ func ShareClient(ctx context.Context, x *exchange.Exchange) {
 	client := x.Client()
 	caddyhttp.SetVar(ctx, caddyhttp.ClientIPVarKey, client.IP)
 	caddyhttp.SetVar(ctx, caddyhttp.TrustedProxyVarKey, client.Believed)
+}
+
+// AddPlaceholders adds the placeholders of a request to the replacer of x.CaddyContext. The caller must call the method
+// End of the result if x is used for another request later. The result is nil if there is no replacer.
+func AddPlaceholders(x *exchange.Exchange) *exchange.Placeholders {
+	replacer, ok := x.CaddyContext.Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+	if !ok {
+		return nil
+	}
+	p := x.Placeholders()
+	replacer.Map(p.Value)
+	return p
 }
 
 // enter is called when a Caddy handler passes a request on to a filter, the proxy or the rest of the chain. It copies

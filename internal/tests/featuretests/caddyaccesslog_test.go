@@ -35,8 +35,8 @@ type access struct {
 	Service     string
 	Endpoint    string
 	RequestID   string `json:"request_id"`
-	// Of is a field of log_append.
-	Of string
+	// Of and Via are fields of log_append.
+	Of, Via string
 }
 
 // accesses returns the lines of a log file, and empties it.
@@ -79,11 +79,14 @@ func (in *ingress) logged(path, uri string) (found access) {
 const chainsThatLog = `chain notes {
 	@quiet path /quiet/*
 	log_skip @quiet
-	log_append of chain
+	log_append of {http.k8singress.service}
+	log_append via {http.reverse_proxy.upstream.hostport}
 	@named path /named/*
 	log_name @named own
 	@refused path /refused/*
 	respond @refused 418
+	header X-Ingress "{http.k8singress.namespace} {http.k8singress.ingress} {http.k8singress.service} {http.k8singress.port}"
+	header X-Path "{http.k8singress.host} {http.k8singress.path}"
 }
 `
 
@@ -96,7 +99,8 @@ func caddyLogs(t *testing.T) (in *ingress, path, site string) {
 	in = newIngress(t)
 	in.write("manifests.yaml", class+service("one", port, ip)+annotated("a", "a.example", "one")+
 		annotated("chained", "chained.example", "one", "k8singress.io/chains", "notes")+
-		rule("odd", "odd.example", "Exact", "/odd", "one")+
+		annotate(rule("odd", "odd.example", "ImplementationSpecific", "/{env.HOME}/{host}", "one"),
+			"k8singress.io/chains", "notes")+
 		annotated("moved", "moved.example", "one", "permanent-redirect", "https://b.example/")+
 		annotated("quiet", "quiet.example", "one", "enable-access-log", "false")+
 		global("skip-access-log-urls: /skipped"))
@@ -168,12 +172,12 @@ func TestCaddyAccessLog(t *testing.T) {
 
 		in.get("chained.example", "/chained"+tag)
 		a = in.logged(path, "/chained"+tag)
-		is("log_append", a.Of, "chain")
+		is("log_append", a.Of+" "+a.Via, `one 127\.0\.0\.1:[0-9]+`)
 		in.get("chained.example", "/named"+tag)
 		is("log_name", in.logged(path, "/named"+tag).Logger, `http\.log\.access\.own`)
 		in.get("chained.example", "/refused"+tag)
 		a = in.logged(path, "/refused"+tag)
-		is("a refusal by Caddy", fmt.Sprint(a.Status, " ", a.Of, " ", a.Endpoint), "418 chain ")
+		is("a refusal by Caddy", fmt.Sprint(a.Status, " ", a.Of, " ", a.Endpoint), "418 one ")
 		in.get("moved.example", "/moved"+tag)
 		is("a redirect", fmt.Sprint(in.logged(path, "/moved"+tag).RespHeaders["Location"]), `\[https://b\.example/\]`)
 		in.get("odd.example", "/missing"+tag)
@@ -207,4 +211,20 @@ func TestCaddyAccessLogInSites(t *testing.T) {
 	if all, err := accesses(path); err != nil || len(all) != 1 {
 		t.Errorf("the lines are %+v, and the error %v", all, err)
 	}
+}
+
+// TestPlaceholders checks placeholders about the Ingress in chains, and that a placeholder in the path of an Ingress
+// stays text.
+func TestPlaceholders(t *testing.T) {
+	in, _, _ := caddyLogs(t)
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		header := in.get("chained.example", "/").header
+		if got := header.Get("X-Ingress") + " " + header.Get("X-Path"); got != "default chained one 80 chained.example /" {
+			t.Errorf("the placeholders are %q", got)
+		}
+		if got := in.get("odd.example", "/%7Benv.HOME%7D/%7Bhost%7D").header.Get("X-Path"); got !=
+			"odd.example /{env.HOME}/{host}" {
+			t.Errorf("for a path with placeholders, X-Path is %q", got)
+		}
+	})
 }
