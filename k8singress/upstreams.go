@@ -18,9 +18,9 @@ func init() { caddy.RegisterModule(new(Upstreams)) }
 // Upstreams provides the endpoints of a Kubernetes Service as upstreams of Caddy's reverse_proxy handler. Changed
 // endpoints take effect with the next request, without a reload. No Ingress needs to refer to the Service.
 //
-// The upstreams are the ready endpoints, or, if there are none, the endpoints that are terminating but still serving. If
-// the Service has no such endpoints, or does not exist, the handler uses its static upstreams. Without static upstreams,
-// it responds with 503. The same happens if the Kubernetes objects have not been read within five seconds.
+// The upstreams are the ready endpoints, or, if there are none, the endpoints that are terminating but still serving.
+// If the Service has no such endpoints, or does not exist, the handler uses its static upstreams. Without static
+// upstreams, it responds with 503. The same happens if the Kubernetes objects are not read within five seconds.
 type Upstreams struct {
 	// Service is the Service and its port, in the form `namespace/name:port`. The port is a number or a name. Without
 	// `:port`, it is the first port of the Service.

@@ -84,9 +84,10 @@ func TestDynamicUpstreamsUnderReloads(t *testing.T) {
 	ip, port := backend(t, "one")
 	in.write("manifests.yaml", class+service("one", port, ip)+service("two", port, ip)+service("three", port, ip)+
 		annotated("one", "a.example", "three", "k8singress.io/chains", "shop"))
+	names := []string{"default/one:80", "default/two:http"}
 	var configs [][]byte
-	for _, name := range []string{"default/one:80", "default/two:http"} {
-		options := "http " + in.http + "\nchain shop {\n" + dynamic(name) + "}"
+	for _, name := range names {
+		options := "http " + in.http + "\nchain shop {\nheader X-Service " + name + "\n" + dynamic(name) + "}"
 		configs = append(configs, in.withSite(options, in.byCaddy, dynamic(name)))
 	}
 	in.reload(configs[0])
@@ -96,10 +97,19 @@ func TestDynamicUpstreamsUnderReloads(t *testing.T) {
 	l.renews("a host, new connections", false)
 	l.repeats("a site", func() error { return l.askSite(in.byCaddy) })
 	for i := range 20 {
-		if err := caddy.Load(configs[(i+1)%len(configs)], true); err != nil {
+		next := (i + 1) % len(configs)
+		if err := caddy.Load(configs[next], true); err != nil {
 			t.Fatal(err)
 		}
 		l.awaitEach()
+		// Caddy's reverse_proxy writes a global variable when it is provisioned. So the chain must be provisioned
+		// before Caddy provisions the next site.
+		in.eventually("the chain of the configuration", func() error {
+			if got := in.get("a.example", "/").header.Get("X-Service"); got != names[next] {
+				return fmt.Errorf("it is the chain of %q", got)
+			}
+			return nil
+		})
 	}
 	l.ends()
 }
