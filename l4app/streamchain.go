@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -143,7 +144,7 @@ func CheckStreamChains(ctx caddy.Context, chains map[string]json.RawMessage) err
 func ParseStreamChain(block caddyfile.Segment) (json.RawMessage, error) {
 	for d := caddyfile.NewDispenser(block); d.Next(); {
 		for nesting := d.Nesting(); d.NextBlock(nesting); {
-			if word := d.Val(); word != "route" && word != "matching_timeout" && word[0] != '@' {
+			if word := d.Val(); word != "route" && word != "matching_timeout" && !strings.HasPrefix(word, "@") {
 				return nil, d.Errf("%q is not expected here: write matchers as @name, and handlers in the block of a "+
 					"route", word)
 			}
