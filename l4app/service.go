@@ -152,6 +152,11 @@ func (h *Handler) follow(ctx caddy.Context) error {
 	if h.Backend != "" || len(h.Split) > 0 || h.TLS != nil {
 		return errors.New("a handler with a service cannot have a backend, a split or tls")
 	}
+	// The port of a chain counts its connections before they enter the chain.
+	if insideChain(ctx) && h.Policy.MaxConnections > 0 {
+		return errors.New("max_connections cannot be set in a stream chain: use the annotation " +
+			"k8singress.io/stream-max-connections of the Service that names the chain")
+	}
 	ports, registry, err := controllerOf(ctx)
 	if err != nil {
 		return fmt.Errorf("service %s: %w", h.Service, err)

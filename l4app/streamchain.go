@@ -1,6 +1,7 @@
 package l4app
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -56,6 +57,7 @@ func provisionStreamRoutes(ctx caddy.Context, raw json.RawMessage) (s streamRout
 	if s.MatchingTimeout <= 0 {
 		s.MatchingTimeout = caddy.Duration(layer4.MatchingTimeoutDefault)
 	}
+	ctx.Context = context.WithValue(ctx.Context, insideChainKey{}, true)
 	return s, s.Routes.Provision(ctx)
 }
 
@@ -71,11 +73,11 @@ func (*StreamChain) CaddyModule() caddy.ModuleInfo {
 func (c *StreamChain) Provision(ctx caddy.Context) error {
 	scope := scopeOf(ctx)
 	switch {
+	case insideChain(ctx):
+		return errors.New("a stream chain cannot contain another one: put the routes of both into one chain")
 	case scope == nil:
 		return errors.New("this handler works only on ports that the ingress controller opens: annotate the Service " +
 			"of the port")
-	case insideChain(ctx):
-		return errors.New("a stream chain cannot contain another one: put the routes of both into one chain")
 	}
 	raw, ok := scope.chains[c.Name]
 	if !ok {
@@ -90,18 +92,10 @@ func (c *StreamChain) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// insideChain reports whether the module that is being provisioned with ctx is itself inside a StreamChain.
-func insideChain(ctx caddy.Context) bool {
-	modules := ctx.Modules()
-	if len(modules) == 0 {
-		return false
-	}
-	// The last module in the list is this module itself, so skip it.
-	return slices.ContainsFunc(modules[:len(modules)-1], func(m caddy.Module) bool {
-		_, ok := m.(*StreamChain)
-		return ok
-	})
-}
+type insideChainKey struct{}
+
+// insideChain reports whether the module that is being provisioned with ctx belongs to the routes of a stream chain.
+func insideChain(ctx context.Context) bool { return ctx.Value(insideChainKey{}) != nil }
 
 // Handle runs the connection through the routes. It calls next unless one of them keeps the connection.
 func (c *StreamChain) Handle(cx *layer4.Connection, next layer4.Handler) error {

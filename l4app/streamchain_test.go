@@ -119,9 +119,12 @@ func TestStreamChainRejected(t *testing.T) {
 		"no routes":       {`{}`, "no routes"},
 		"bad network": {`{"routes":[{"match":[{"remote_ip":{"ranges":["nope"]}}],"handle":[{"handler":"close"}]}]}`,
 			"nope"},
-		"itself": {`{"routes":[{"handle":[{"handler":"k8singress_chain","name":"c"}]}]}`, "k8singress_chain"},
+		"limit of a handler": {`{"routes":[{"handle":[{"handler":"subroute","routes":[{"handle":[{"handler":` +
+			`"k8singress","service":"default/db:5432","policy":{"max_connections":1}}]}]}]}]}`,
+			"max_connections cannot be set in a stream chain"},
+		"itself": {`{"routes":[{"handle":[{"handler":"k8singress_chain","name":"c"}]}]}`, "cannot contain another"},
 		"itself in a subroute": {`{"routes":[{"handle":[{"handler":"subroute","routes":[{"handle":` +
-			`[{"handler":"k8singress_chain","name":"c"}]}]}]}]}`, "k8singress_chain"},
+			`[{"handler":"k8singress_chain","name":"c"}]}]}]}]}`, "cannot contain another"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
