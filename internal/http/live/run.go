@@ -124,12 +124,16 @@ func (v *ChainRun) runHandler(handler caddyhttp.MiddlewareHandler, behind func()
 // limits and logs use. ctx is the context of a request that was prepared for Caddy handlers; without variables,
 // ShareClient does nothing.
 func ShareClient(ctx context.Context, x *exchange.Exchange) {
-	if ctx.Value(caddyhttp.VarsCtxKey) == nil {
+	variables, ok := ctx.Value(caddyhttp.VarsCtxKey).(map[string]any)
+	if !ok {
 		return
 	}
 	client := x.Client()
-	caddyhttp.SetVar(ctx, caddyhttp.ClientIPVarKey, client.IP)
-	caddyhttp.SetVar(ctx, caddyhttp.TrustedProxyVarKey, client.Believed)
+	// Caddy has usually found the same address. Setting it again would allocate memory for each request.
+	if variables[caddyhttp.ClientIPVarKey] != client.IP {
+		variables[caddyhttp.ClientIPVarKey] = client.IP
+	}
+	variables[caddyhttp.TrustedProxyVarKey] = client.Believed
 }
 
 // AddPlaceholders adds the placeholders of a request to the replacer of x.CaddyContext. The caller must call the method
