@@ -60,7 +60,7 @@ type Binding struct {
 	// use; Handshake returns config itself or a changed copy. If Handshake is nil, config is used.
 	Handshake func(hello *tls.ClientHelloInfo, config *tls.Config) *tls.Config
 	// Clients returns the policy that determines the clients of requests. The proxies that it names are exempt from the
-	// limit of connections per client. If Clients is nil, there are no such proxies.
+	// limit of connections per client. Clients must not be nil.
 	Clients func() *realip.Policy
 	// HandshakeTimeout is the maximum duration of a TLS handshake. 0 means the timeout for reading a request header.
 	HandshakeTimeout time.Duration

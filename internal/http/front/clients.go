@@ -17,7 +17,7 @@ func (f *Front) Clients() connlimit.Figures { return f.clients.Figures() }
 func (s *Binding) client(at net.Addr) connlimit.Client {
 	ip := netconn.AddrPort(at).Addr()
 	return connlimit.Client{
-		Address: connlimit.AddressOf(ip), Exempt: s.Clients != nil && ip.IsValid() && s.Clients().Names(ip),
+		Address: connlimit.AddressOf(ip), Exempt: ip.IsValid() && s.Clients().Names(ip),
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
 	"github.com/k8singress/k8singress/internal/http/front"
+	"github.com/k8singress/k8singress/internal/http/realip"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/process/netaddr"
 	"github.com/k8singress/k8singress/internal/tests/fixture"
@@ -36,7 +37,7 @@ func (*wrapper) CaddyModule() caddy.ModuleInfo {
 func (w *wrapper) Provision(ctx caddy.Context) error {
 	w.binding = &front.Binding{
 		Context: ctx, Server: ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server), Admit: admit,
-		ClientLimits: clientLimits,
+		ClientLimits: clientLimits, Clients: clients,
 	}
 	if h := hooks.Load(); h != nil {
 		w.binding.Answer = h.answer
@@ -61,6 +62,11 @@ func admit(conn net.Conn) net.Conn {
 	}
 	return conn
 }
+
+// noProxy is the policy of a ConfigMap that names no proxy.
+var noProxy = realip.New(ir.Clients{})
+
+func clients() *realip.Policy { return noProxy }
 
 // noLimits are the limits of a ConfigMap that sets none.
 var noLimits ir.ClientConnections

@@ -59,6 +59,7 @@ func (*asker) CaddyModule() caddy.ModuleInfo {
 func (a *asker) Provision(ctx caddy.Context) error {
 	a.binding = &front.Binding{
 		Context: ctx, Server: ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server), Admit: admit,
+		Clients: clients,
 		Divert: func(net.Addr, uint16) front.Divert {
 			return func(conn net.Conn, _ time.Time) (net.Conn, error) {
 				ask(conn, "h")
