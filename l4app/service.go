@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/suggest"
 	"github.com/k8singress/k8singress/internal/process/budget"
 	"github.com/k8singress/k8singress/internal/process/netaddr"
 	"github.com/k8singress/k8singress/internal/process/panics"
@@ -190,12 +193,18 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	if d.NextArg() {
 		return d.ArgErr()
 	}
+	given := map[string]bool{}
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
 		name := d.Val()
 		parse, ok := handlerOptions[name]
-		if !ok {
-			return d.Errf("the handler k8singress has no option %q", name)
+		switch {
+		case !ok:
+			return d.Errf("the handler k8singress has no option %q%s", name,
+				suggest.Hint(name, slices.Sorted(maps.Keys(handlerOptions))))
+		case given[name]:
+			return d.Errf("%s is set twice: remove one of the two lines", name)
 		}
+		given[name] = true
 		var value string
 		if !d.AllArgs(&value) {
 			return d.Errf("%s takes exactly one argument", name)
