@@ -62,6 +62,28 @@ func TestDynamicUpstreams(t *testing.T) {
 	in.becomes("shop.example", "/gone", http.StatusOK, "one /gone")
 }
 
+// TestForbiddenDynamicUpstreams checks that reach_deny applies to the endpoints of a site, also if it changes.
+func TestForbiddenDynamicUpstreams(t *testing.T) {
+	in := newIngress(t)
+	ip, port := backend(t, "one")
+	in.write("one.yaml", service("one", port, ip))
+	for _, c := range []struct {
+		options, body string
+		status        int
+	}{
+		{options: "reach_deny " + ip, status: http.StatusServiceUnavailable},
+		{status: http.StatusOK, body: "one /"},
+		{options: "reach_deny " + ip, status: http.StatusServiceUnavailable},
+	} {
+		in.reload(in.withSite("http off\nreach_allow 127.0.0.0/8\n"+c.options, in.http, dynamic("default/one:http")))
+		in.awaitReady()
+		in.becomes("shop.example", "/", c.status, c.body)
+		if c.options != "" {
+			in.awaitVerdict("EndpointSlice/default/one-1", "AddressNotAllowed", "the option reach_deny contains it")
+		}
+	}
+}
+
 // TestDynamicUpstreamsNeedTheApp checks the error for a site without the controller.
 func TestDynamicUpstreamsNeedTheApp(t *testing.T) {
 	for service, want := range map[string]string{
