@@ -70,6 +70,9 @@ func appOf(ctx caddy.Context) (*App, error) {
 // called after Provision.
 func (a *App) Services() *services.Registry { return a.engine.Services() }
 
+// Ports returns the TCP and UDP ports that Kubernetes objects define. It must be called after Provision.
+func (a *App) Ports() *l4app.Ports { return a.engine.Ports() }
+
 // Provision looks up the running engine, which maintains the routing tables, or creates an engine if no running engine
 // has the same options. A new engine does nothing until Start is called.
 func (a *App) Provision(ctx caddy.Context) error {

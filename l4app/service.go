@@ -27,22 +27,23 @@ import (
 
 // controller is the app k8singress of a Caddy configuration.
 type controller interface {
-	// Layer4 returns the TCP and UDP ports, and the registry in which Caddy modules follow Services.
-	Layer4() (*Ports, *services.Registry)
+	// Ports returns the TCP and UDP ports that Kubernetes objects define.
+	Ports() *Ports
+	// Services returns the registry in which Caddy modules follow Services.
+	Services() *services.Registry
 }
 
-// controllerOf returns the ports and the registry of the app k8singress in the Caddy configuration of ctx.
-func controllerOf(ctx caddy.Context) (*Ports, *services.Registry, error) {
+// controllerOf returns the app k8singress of the Caddy configuration of ctx.
+func controllerOf(ctx caddy.Context) (controller, error) {
 	app, err := ctx.AppIfConfigured("k8singress")
 	if errors.Is(err, caddy.ErrNotConfigured) {
-		return nil, nil, errors.New("it cannot be read without the app k8singress: add the global option " +
+		return nil, errors.New("it cannot be read without the app k8singress: add the global option " +
 			"k8singress to the Caddyfile")
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	ports, registry := app.(controller).Layer4()
-	return ports, registry, nil
+	return app.(controller), nil
 }
 
 // drainGuests rejects new connections of handlers in the user's own layer4 app, and waits until the open ones have
@@ -160,14 +161,15 @@ func (h *Handler) follow(ctx caddy.Context) error {
 		return errors.New("max_connections cannot be set in a stream chain: use the annotation " +
 			"k8singress.io/stream-max-connections of the Service that names the chain")
 	}
-	ports, registry, err := controllerOf(ctx)
+	app, err := controllerOf(ctx)
 	if err != nil {
 		return fmt.Errorf("service %s: %w", h.Service, err)
 	}
 	if scopeOf(ctx) == nil {
+		ports := app.Ports()
 		h.guest, h.log = &guest{handler: h, ports: ports}, ports.log.With(zap.Stringer("service", h.Service))
 	}
-	h.service = registry.Follow(ir.FollowedPort{ServicePort: h.Service, Protocol: ir.TCP})
+	h.service = app.Services().Follow(ir.FollowedPort{ServicePort: h.Service, Protocol: ir.TCP})
 	return nil
 }
 
