@@ -117,7 +117,7 @@ func (g *guest) forward(cx *layer4.Connection) (err error) {
 	l := g.lane(cx.LocalAddr())
 	if !l.account.enter(g.handler.Policy.MaxConnections) {
 		l.account.warn(g.handler.log, tooMany,
-			"rejecting a connection: the handler has reached its limit of connections",
+			"rejecting a connection: the port has reached the handler's limit of connections",
 			zap.Stringer("client", cx.RemoteAddr()), zap.Int("max_connections", g.handler.Policy.MaxConnections))
 		return nil
 	}
