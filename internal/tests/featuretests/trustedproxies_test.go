@@ -84,7 +84,7 @@ func TestTrustedProxies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in, site := behindProxies(t, c.servers, strings.Split(c.keys, ";")...)
-			in.byEachVersion(t, func(t *testing.T, in *ingress) { in.seesClient(c.want, list) })
+			in.byEachVersion(t, func(_ *testing.T, in *ingress) { in.seesClient(c.want, list) })
 			in.http = site
 			in.seesClient(c.want, list)
 			if c.verdict != "" {
