@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
+
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 // keyChain defines a chain that rejects requests without the header in withKey, and another chain. Both add their names
@@ -173,6 +175,30 @@ func TestDefaultChainPassthrough(t *testing.T) {
 	}
 	in.options("ssl_passthrough", keyChain)
 	in.reaches("shop.example", e, "one shop.example")
+}
+
+// TestDefaultChainAfterClientCertificates checks that a default chain runs for requests with a required client
+// certificate, and that the others only get the redirect of auth-tls-error-page.
+func TestDefaultChainAfterClientCertificates(t *testing.T) {
+	ip, port := backend(t, "one")
+	root := fixture.Authority(t, nil, "root")
+	in := start(t, class+service("one", port, ip)+caSecret("ca", root)+
+		mutualTLSIngress("page", "ca", "auth-tls-error-page", "https://example.com/no"), "chain_default keyed", keyChain)
+	for version, client := range in.showing(nil, "page.example") {
+		got := in.fetch(client, "https://page.example/", withKey)
+		if got.status != http.StatusFound || got.header.Get("Location") != "https://example.com/no" ||
+			got.body != "" || got.header["X-Ran"] != nil {
+			t.Errorf("%s without a certificate: %d %q, header %v", version, got.status, got.body, got.header)
+		}
+	}
+	for version, client := range in.showing(person(t, root, "alice"), "page.example") {
+		if got := in.fetch(client, "https://page.example/"); got.status != http.StatusUnauthorized {
+			t.Errorf("%s without the key: %d %q", version, got.status, got.body)
+		}
+		if got := in.fetch(client, "https://page.example/", withKey); got.status != http.StatusOK {
+			t.Errorf("%s: %d %q", version, got.status, got.body)
+		}
+	}
 }
 
 // TestMissingDefaultChain checks that a default chain that cannot be provisioned closes what it guards, and that the
