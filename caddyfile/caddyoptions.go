@@ -27,11 +27,13 @@ const (
 	// forSites is like noEffect, for an option that Caddyfiles often need for their sites. It has no effect at all if
 	// there are no sites.
 	forSites
+	// alwaysOff means that the option can only turn something off that is always off for the hosts of Ingresses.
+	alwaysOff
 )
 
 // String returns the text for the documentation.
 func (f fate) String() string {
-	return [...]string{"yes", "only in sites with the directive", "no", "no"}[f]
+	return [...]string{"yes", "only in sites with the directive", "no", "no", "always off"}[f]
 }
 
 // caddyOption is a global option of Caddy.
@@ -77,14 +79,17 @@ var caddyOptions = []caddyOption{
 	{"metrics", works,
 		"adds requests for hosts of Ingresses to `caddy_http_*` ([Metrics](metrics.md#metrics-of-caddy))"},
 	{"ocsp_interval", forSites, "OCSP responses are not stapled to certificates of Ingresses"},
-	{"ocsp_stapling", works,
-		"for sites. It is always off for hosts of Ingresses, because certificate authorities are discontinuing OCSP"},
+	{"ocsp_stapling", forSites,
+		"OCSP responses are never stapled to certificates of Ingresses, because certificate authorities are " +
+			"discontinuing OCSP"},
 	{"on_demand_tls", works,
 		"decides for which names an Ingress with the annotation `k8singress.io/on-demand-tls` gets certificates"},
-	{"order", works, "sorts the directives of sites. A chain runs its directives in the order of the file"},
-	{"persist_config", works,
-		"it is off, because a saved configuration could be older than the Caddyfile. Only JSON can turn it on, with " +
-			"`persist` in `admin.config`"},
+	{"order", forSites,
+		"it only sorts the directives of sites. A chain runs its directives in the order of the file, and sorts blocks " +
+			"such as `handle` in Caddy's default order"},
+	{"persist_config", alwaysOff,
+		"a saved configuration could be older than the Caddyfile. Only JSON can turn it on, with `persist` in " +
+			"`admin.config`"},
 	{"pki", works, "`issuer internal { ca <name> }` of k8singress uses its certificate authorities"},
 	{"preferred_chains", works, "`preferred_chains` in `issuer` takes precedence"},
 	{"renew_interval", works,
@@ -96,12 +101,15 @@ var caddyOptions = []caddyOption{
 	{"shutdown_delay", works, "the option `shutdown_delay` of k8singress takes precedence"},
 	{"skip_install_trust", works, "the controller never installs a root certificate on the machine"},
 	{"storage", works, "stores certificates of issuers for hosts of Ingresses, too"},
-	{"storage_check", works, "for sites. It is always off for hosts of Ingresses"},
+	{"storage_check", forSites, "the storage is never checked before a certificate is ordered for hosts of Ingresses"},
 	{"storage_clean_interval", works, "cleans the storage of certificates, which hosts of Ingresses and sites share"},
 	{"tls_automate_names", noEffect, "hosts of Ingresses get certificates as their `spec.tls` says"},
-	{"tls_resolvers", works, "used for the DNS challenge. `resolvers` in `issuer` takes precedence"},
+	{"tls_resolvers", works,
+		"used for the DNS challenge. `resolvers` in `issuer` takes precedence. Without an issuer or another default " +
+			"for ACME, it has no effect"},
 
-	{"servers 0rtt", works, "it is always off"},
+	{"servers 0rtt", alwaysOff,
+		"the controller's servers accept no early data. In sites with the directive, the option takes effect"},
 	{"servers client_ip_headers", works,
 		"takes precedence over the ConfigMap key `forwarded-for-header`, except for `X-Forwarded-For` alone"},
 	{"servers enable_full_duplex", worksInSites, "set the annotation or ConfigMap key `proxy-request-buffering: off`"},
@@ -164,7 +172,8 @@ func warnings(global []caddyfile.Segment, hasSites bool, c settings.Config) (all
 	ours := slices.Concat(c.HTTP, c.HTTPS)
 	warn := func(name string, at caddyfile.Token) {
 		o := findCaddyOption(name)
-		if o == nil || o.Fate == works || o.Fate == worksInSites && len(ours) == 0 || o.Fate == forSites && hasSites {
+		if o == nil || o.Fate == works || o.Fate == alwaysOff || o.Fate == worksInSites && len(ours) == 0 ||
+			o.Fate == forSites && hasSites {
 			return
 		}
 		all = append(all, caddyconfig.Warning{File: at.File, Line: at.Line, Directive: name, Message: fmt.Sprintf(

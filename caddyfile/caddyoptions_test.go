@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/k8singress/k8singress/internal/control/structure"
+	"github.com/k8singress/k8singress/internal/model/document"
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
@@ -105,6 +107,35 @@ func parsedForServers(file *ast.File) (names []string) {
 func unquoted(literal *ast.BasicLit) string {
 	text, _ := strconv.Unquote(literal.Value)
 	return text
+}
+
+// TestOptionsForSites checks that an option for sites causes a warning only without sites, and that there is no warning
+// about turning off what is always off.
+func TestOptionsForSites(t *testing.T) {
+	const chain = "\nk8singress {\nchain c {\nhandle {\nrespond a\nheader X b\n}\n}\n}"
+	chainOf := func(config map[string]any) string {
+		return string(document.Encode(structure.Branch(config, "apps", name)["chains"]))
+	}
+	withoutOrder, _ := adaptedWithWarnings(t, chain, "")
+	for option, fate := range map[string]fate{
+		"ocsp_stapling off": forSites, "storage_check off": forSites, "order respond before header": forSites,
+		"persist_config off": alwaysOff, "servers {\n0rtt off\n}": alwaysOff,
+	} {
+		config, warnings := adaptedWithWarnings(t, option+chain, "")
+		want := 0
+		if fate == forSites {
+			want = 1
+		}
+		if len(warnings) != want {
+			t.Errorf("%s without sites: warnings %v, want %d", option, warnings, want)
+		}
+		if got := chainOf(config); got != chainOf(withoutOrder) {
+			t.Errorf("%s: the chain is %s", option, got)
+		}
+		if _, warnings := adaptedWithWarnings(t, option+chain, "http://site.example:8080 {\n}\n"); len(warnings) > 0 {
+			t.Errorf("%s with a site: warnings %v", option, warnings)
+		}
+	}
 }
 
 func TestCaddyPage(t *testing.T) {

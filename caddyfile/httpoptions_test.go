@@ -32,7 +32,8 @@ func TestUserSettingsStay(t *testing.T) {
 	} {
 		for _, sites := range []string{"", "http://site.example:8080 {\n}\n"} {
 			value := func(options string) string {
-				return string(document.Encode(structure.Branch(adapted(t, options, sites), c.path...)[c.key]))
+				config, _ := adaptedWithWarnings(t, options, sites)
+				return string(document.Encode(structure.Branch(config, c.path...)[c.key]))
 			}
 			if got := value(option + "\nk8singress"); got != c.want {
 				t.Errorf("%s with %q: %s, want %s", option, sites, got, c.want)

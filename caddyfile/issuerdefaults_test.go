@@ -46,20 +46,28 @@ func (p *dnsProvider) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 }
 
 // adapted returns the JSON configuration of a Caddyfile with the given global options and sites. A warning is an error.
-func adapted(t *testing.T, options, sites string) (config map[string]any) {
+func adapted(t *testing.T, options, sites string) map[string]any {
+	t.Helper()
+	config, warnings := adaptedWithWarnings(t, options, sites)
+	if len(warnings) > 0 {
+		t.Errorf("warnings: %v", warnings)
+	}
+	return config
+}
+
+// adaptedWithWarnings is like adapted, and returns the warnings.
+func adaptedWithWarnings(t *testing.T, options, sites string) (
+	config map[string]any, warnings []caddyconfig.Warning) {
 	t.Helper()
 	text := caddyfile.Format([]byte("{\n" + options + "\n}\n\n" + sites))
 	result, warnings, err := caddyconfig.GetAdapter(adapterName).Adapt(text, map[string]any{"filename": "Caddyfile"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(warnings) > 0 {
-		t.Errorf("warnings: %v", warnings)
-	}
 	if err := json.Unmarshal(result, &config); err != nil {
 		t.Fatal(err)
 	}
-	return config
+	return config, warnings
 }
 
 // TestIssuerDefaults checks that Caddy's global options for issuers are the defaults of the option issuer, and that the
