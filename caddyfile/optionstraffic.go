@@ -86,7 +86,8 @@ var requestOptions = option.Table[draft, *line]{
 		Doc: "Without the option, keys of the ConfigMap can change the formats: " +
 			"[log-format-upstream](configmap.md#log-format-upstream) and " +
 			"[log-format-stream](configmap.md#log-format-stream). " +
-			"[For Caddy users](caddy.md#access-logs) shows how to write Caddy's format to a file, and how to filter it.",
+			"[For Caddy users](caddy.md#access-logs) shows how to write Caddy's format to a file, and how to " +
+			"filter it.",
 		Example: "access_log caddy",
 	},
 	{
@@ -185,7 +186,8 @@ var portOptions = option.Table[draft, *line]{
 		Doc: "Routes of [caddy-l4](https://github.com/mholt/caddy-l4) through which the connections of a TCP port " +
 			"pass before they are forwarded, for Services that list this chain in the annotation " +
 			"`k8singress.io/stream-chains`. The block contains matchers and routes, as in the global option " +
-			"`layer4`. [TCP and UDP](tcp-udp.md#chains) has a complete example. The option may be repeated with different names.",
+			"`layer4`. [TCP and UDP](tcp-udp.md#chains) has a complete example. The option may be repeated with " +
+			"different names.",
 		Example: "stream_chain office {\n\t@outside not remote_ip 10.0.0.0/8\n\troute @outside {\n\t\tclose\n\t}\n}",
 		Default: "none",
 	},

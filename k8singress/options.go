@@ -151,8 +151,8 @@ type Options struct {
 	// path is rejected only if one interpretation leads to a route with different access control, or to no route.
 	StrictPaths bool `json:"strict_paths,omitempty"`
 	// AccessLog selects the access log. If it is `caddy`, requests are logged as Caddy logs the requests of sites: to
-	// the logger `http.log.access`, with Caddy's fields and the fields `namespace`, `ingress`, `service`, `endpoint` and
-	// `request_id`. If it is `off`, neither requests nor connections to TCP and UDP ports are logged, even if the
+	// the logger `http.log.access`, with Caddy's fields and the fields `namespace`, `ingress`, `service`, `endpoint`
+	// and `request_id`. If it is `off`, neither requests nor connections to TCP and UDP ports are logged, even if the
 	// ConfigMap configures an access log. Default: requests and connections are logged to standard output, in the
 	// formats of ingress-nginx.
 	AccessLog string `json:"access_log,omitempty"`
@@ -248,11 +248,12 @@ type Options struct {
 	// `trusted_roots` instead. Default: Caddy's global option `acme_ca`, or Caddy's default certificate authorities.
 	ACMECA string `json:"acme_ca,omitempty"`
 	// Issuers lists the issuers of certificates for Ingress hosts, which are modules of Caddy's namespace tls.issuance.
-	// They are tried in order until one issues a certificate. Caddy's global options, such as `acme_dns` and `acme_eab`,
-	// are the defaults of each issuer. Default: Caddy's global option `cert_issuer`, or ACME with Email and ACMECA.
+	// They are tried in order until one issues a certificate. Caddy's global options, such as `acme_dns` and
+	// `acme_eab`, are the defaults of each issuer. Default: Caddy's global option `cert_issuer`, or ACME with Email and
+	// ACMECA.
 	Issuers []json.RawMessage `json:"issuers,omitempty" caddy:"namespace=tls.issuance inline_key=module"`
-	// OnDemandPermission decides for which names the annotation `k8singress.io/on-demand-tls` gets certificates. It is a
-	// module of Caddy's namespace tls.permission. Default: the module at `apps.tls.automation.on_demand`, which is
+	// OnDemandPermission decides for which names the annotation `k8singress.io/on-demand-tls` gets certificates. It is
+	// a module of Caddy's namespace tls.permission. Default: the module at `apps.tls.automation.on_demand`, which is
 	// Caddy's global option `on_demand_tls`.
 	OnDemandPermission json.RawMessage `json:"on_demand_permission,omitempty" caddy:"namespace=tls.permission inline_key=module"`
 	// KeyType is the key type of certificates from issuers: `p256`, `p384`, `rsa2048`, `rsa4096` or `ed25519`. Default:

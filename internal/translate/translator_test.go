@@ -21,7 +21,8 @@ import (
 var options = translate.Options{
 	Ingress: ingress.Options{ControllerName: "k8s.io/ingress-nginx", ClassName: "nginx", Passthrough: true},
 	Streams: streams.Options{
-		TCP: ir.Name{Namespace: "a", Name: "tcp"}, UDP: ir.Name{Namespace: "a", Name: "udp"}, Chains: []string{"office"},
+		TCP: ir.Name{Namespace: "a", Name: "tcp"}, UDP: ir.Name{Namespace: "a", Name: "udp"},
+		Chains: []string{"office"},
 		Services: streams.ServicePorts{
 			TCP: []settings.PortRange{{First: 1, Last: 9999}}, UDP: []settings.PortRange{{First: 53, Last: 53}},
 		},

@@ -146,7 +146,8 @@ func TestFailedRequests(t *testing.T) {
 		status int
 		want   string
 	}{
-		"no response": {0, `"status":499`}, "error": {503, `"level":"error"`}, "rejected": {400, `"size":0,"status":400`},
+		"no response": {0, `"status":499`}, "error": {503, `"level":"error"`},
+		"rejected": {400, `"size":0,"status":400`},
 	} {
 		var out bytes.Buffer
 		x := answered("/")
@@ -198,14 +199,15 @@ func prepared(x *exchange.Exchange, server *caddyhttp.Server) context.Context {
 	return caddyhttp.PrepareRequest(x.ToHTTP(), caddy.NewReplacer(), nil, server).Context()
 }
 
-// TestHandlersOfChains checks what Caddy handlers can say about the line: other loggers, a level, more fields, the user,
-// and that there is no line.
+// TestHandlersOfChains checks what Caddy handlers can say about the line: other loggers, a level, more fields, the
+// user, and that there is no line.
 func TestHandlersOfChains(t *testing.T) {
 	for name, c := range map[string]struct {
 		do   func(ctx context.Context)
 		want map[string]any
 	}{
-		"nothing": {func(context.Context) {}, map[string]any{"user_id": "", "level": "info", "logger": "http.log.access"}},
+		"nothing": {func(context.Context) {},
+			map[string]any{"user_id": "", "level": "info", "logger": "http.log.access"}},
 		"log_name": {func(ctx context.Context) {
 			caddyhttp.SetVar(ctx, caddyhttp.AccessLoggerNameVarKey, []any{"own"})
 		}, map[string]any{"logger": "http.log.access.own"}},

@@ -155,8 +155,8 @@ type Exchange struct {
 	choice balancer.Choice
 	start  time.Time
 	open   bool
-	// measured is true if the response time of the current attempt was already reported to the load balancer. latency is
-	// this response time.
+	// measured is true if the response time of the current attempt was already reported to the load balancer. latency
+	// is this response time.
 	measured bool
 	latency  time.Duration
 	// cookie is the Set-Cookie value of the session cookie, or empty if no cookie is set. If noCookie is true, the

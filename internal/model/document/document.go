@@ -70,8 +70,8 @@ type Host struct {
 	// PassthroughSplit lists the backends if several backends share the TLS connections for the host. Passthrough is
 	// then empty.
 	PassthroughSplit []StreamShare `json:"passthrough_split,omitempty"`
-	// OnDemand is the object, as "Kind/namespace/name", that requests certificates on demand for the names that the host
-	// serves. If it is empty, no certificates are ordered on demand.
+	// OnDemand is the object, as "Kind/namespace/name", that requests certificates on demand for the names that the
+	// host serves. If it is empty, no certificates are ordered on demand.
 	OnDemand string `json:"on_demand,omitempty"`
 }
 

@@ -361,12 +361,13 @@ func TestRunningConfig(t *testing.T) {
 // TestLogFields checks that the fields that handlers add to the access log can be read.
 func TestLogFields(t *testing.T) {
 	lookAt(t,
-		"modules/caddyhttp/logging.go: whether ExtraLogFields keeps the fields in a field with the name fields; without "+
-			"it log_append has no effect in a chain")
+		"modules/caddyhttp/logging.go: whether ExtraLogFields keeps the fields in a field with the name fields; "+
+			"without it log_append has no effect in a chain")
 	extra := new(caddyhttp.ExtraLogFields)
 	extra.Add(zap.String("a", "1"))
 	extra.Set(zap.Int("b", 2))
-	if got, want := LogFields(extra), []zap.Field{zap.String("a", "1"), zap.Int("b", 2)}; !slices.EqualFunc(got, want, func(a, b zap.Field) bool { return a.Equals(b) }) {
+	got, want := LogFields(extra), []zap.Field{zap.String("a", "1"), zap.Int("b", 2)}
+	if !slices.EqualFunc(got, want, zap.Field.Equals) {
 		t.Errorf("the fields are %v, want %v", got, want)
 	}
 	if got := LogFields(nil); got != nil {

@@ -18,8 +18,8 @@ func (in *ingress) layer4(port, options string) string {
 }
 
 // TestLayer4Handler checks that a matcher and the handler of the administrator's layer4 app forward connections to the
-// endpoints of a Service to which no Kubernetes object refers, and that open connections outlive a reload, and count for
-// the limit of the new configuration.
+// endpoints of a Service to which no Kubernetes object refers, and that open connections outlive a reload, and count
+// for the limit of the new configuration.
 func TestLayer4Handler(t *testing.T) {
 	in := newIngress(t)
 	oneIP, onePort := backend(t, "one")

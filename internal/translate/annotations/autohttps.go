@@ -31,10 +31,10 @@ var AutoHTTPS = Annotation{
 // OnDemandTLS is the annotation k8singress.io/on-demand-tls.
 var OnDemandTLS = Annotation{
 	Name: OwnPrefix + "on-demand-tls",
-	Doc: "Gets a certificate for a name during the first TLS handshake for the name, if a rule of the Ingress without " +
-		"a host, or with a wildcard, serves the name and there is no other certificate for it. Caddy's global option " +
-		"`on_demand_tls` decides about each name; without this option, the annotation has no effect. See " +
-		"[HTTPS](https.md#certificates-on-demand).",
+	Doc: "Gets a certificate for a name during the first TLS handshake for the name, if a rule of the Ingress " +
+		"without a host, or with a wildcard, serves the name and there is no other certificate for it. Caddy's " +
+		"global option `on_demand_tls` decides about each name; without this option, the annotation has no effect. " +
+		"See [HTTPS](https.md#certificates-on-demand).",
 	Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow, Passthrough: true,
 	Parse: nginx.Into(func(s *Settings) *bool { return &s.OnDemandTLS }, nginx.Bool),
 }

@@ -11,8 +11,9 @@ import (
 var streamChains = Annotation{
 	Name: prefix + "stream-chains",
 	Doc: "The names of chains, which the option [`stream_chain`](caddyfile.md#stream_chain) defines in the " +
-		"Caddyfile. Connections of TCP ports pass through the chains in the order of this list, after the PROXY protocol header " +
-		"and before TLS is terminated. If the Caddyfile does not define one of the chains, the ports stay closed.",
+		"Caddyfile. Connections of TCP ports pass through the chains in the order of this list, after the PROXY " +
+		"protocol header and before TLS is terminated. If the Caddyfile does not define one of the chains, the ports " +
+		"stay closed.",
 	Values: "comma-separated names", Example: "office,slow", Default: "none",
 	Parse:   nginx.Into(func(s *Settings) *[]string { return &s.Chains }, annotations.ReadChains),
 	OnError: (*Settings).close, Meanwhile: staysClosed + ", because a chain may reject connections",
