@@ -134,21 +134,13 @@ type replica struct {
 
 func (b *bench) replica(leads bool, retry time.Duration) *replica {
 	b.Helper()
-	ctx, err := caddy.ProvisionContext(&caddy.Config{StorageRaw: b.storage()})
-	if err != nil {
-		b.Fatal(err)
-	}
 	core, logs := observer.New(zap.InfoLevel)
 	log := zaptest.NewLogger(b,
 		zaptest.WrapOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core { return zapcore.NewTee(c, core) })))
 	r := &replica{Manager: New(log), bench: b, shown: map[string]*tls.Certificate{}, logs: logs}
 	r.retry = retry
 	r.leading.Store(leads)
-	if err := r.Configure(ctx, Options{
-		Issuers: b.issuers, Permission: b.permission, OnDemand: onDemandObject, NewHostsPerDay: b.newHostsPerDay,
-	}); err != nil {
-		b.Fatal(err)
-	}
+	r.configure(b.options())
 	running, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -158,6 +150,25 @@ func (b *bench) replica(leads bool, retry time.Duration) *replica {
 	r.stop = sync.OnceFunc(func() { cancel(); fixture.Receive(b, "the end of the manager", done) })
 	b.Cleanup(r.stop)
 	return r
+}
+
+// options returns the options of all replicas.
+func (b *bench) options() Options {
+	return Options{
+		Issuers: b.issuers, Permission: b.permission, OnDemand: onDemandObject, NewHostsPerDay: b.newHostsPerDay,
+	}
+}
+
+// configure replaces the replica's configuration.
+func (r *replica) configure(o Options) {
+	r.Helper()
+	ctx, err := caddy.ProvisionContext(&caddy.Config{StorageRaw: r.storage()})
+	if err != nil {
+		r.Fatal(err)
+	}
+	if err := r.Configure(ctx, o); err != nil {
+		r.Fatal(err)
+	}
 }
 
 func (r *replica) want(hosts ...string) {

@@ -16,6 +16,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 func init() { caddy.RegisterModule(new(gatekeeper)) }
@@ -44,13 +45,14 @@ func (k *gatekeeper) CertificateAllowed(ctx context.Context, name string) error 
 	return g.decide(ctx, name)
 }
 
-// gate makes all replicas that are started later order certificates on demand. The object in the namespace shop
+// gate makes all replicas that are configured later order certificates on demand. The object in the namespace shop
 // requests them for all names, except that names ending in .bank belong to the namespace bank, and .closed requests
 // none.
 func (b *bench) gate(decide func(ctx context.Context, name string) error) *gate {
 	g := &gate{decide: decide}
-	gates.Store(b.Name(), g)
-	b.permission = fmt.Appendf(nil, `{"module":"gatekeeper","name":%q}`, b.Name())
+	name := fmt.Sprintf("%p", g)
+	gates.Store(name, g)
+	b.permission = fmt.Appendf(nil, `{"module":"gatekeeper","name":%q}`, name)
 	return g
 }
 
@@ -325,17 +327,60 @@ func TestOnDemandBudget(t *testing.T) {
 	r.expectProblem("any", "which is the limit")
 }
 
+// TestAskDuringReload checks that the permission module of the current configuration decides, although the previous
+// module responds after the reload.
+func TestAskDuringReload(t *testing.T) {
+	deny := func(context.Context, string) error { return caddytls.ErrPermissionDenied }
+	for name, test := range map[string]struct {
+		before, after func(context.Context, string) error
+		orders        int
+	}{
+		"denied":  {before: allow, after: deny, orders: 0},
+		"allowed": {before: deny, after: allow, orders: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			plan := b.issuer("one")
+			asked, reloaded := make(chan bool, 1), make(chan bool)
+			b.gate(func(ctx context.Context, name string) error {
+				asked <- true
+				<-reloaded
+				return test.before(ctx, name)
+			})
+			r := b.replica(true, time.Second)
+			certificates := make(chan *tls.Certificate, 1)
+			go func() { certificates <- r.shakes("a.example") }()
+			fixture.Receive(t, "the question", asked)
+			after := b.gate(test.after)
+			r.configure(b.options())
+			close(reloaded)
+			if c := fixture.Receive(t, "the end of the handshake", certificates); (c != nil) != (test.orders > 0) {
+				t.Errorf("the certificate is %v", c)
+			}
+			if plan.count() != test.orders || after.asked.Load() != 1 {
+				t.Errorf("%d orders, the new gate was asked %d times", plan.count(), after.asked.Load())
+			}
+		})
+	}
+}
+
 // TestAskOfTheControllerItself checks that a permission module that asks this controller does not wait for itself.
 func TestAskOfTheControllerItself(t *testing.T) {
-	b := newBench(t)
-	b.issuer("one")
-	b.permission = []byte(`{"module":"http","endpoint":"https://ask.example:1/may"}`)
-	r := b.replica(true, time.Second)
-	begin := time.Now()
-	if c := r.shakes("ask.example"); c != nil || time.Since(begin) > askPatience {
-		t.Errorf("the certificate is %v after %v", c, time.Since(begin))
-	}
-	if _, asked := r.demands["ask.example"]; asked {
-		t.Error("the module was asked about its own name")
+	for _, endpoint := range []string{"https://ask.example:1/may", "https://Ask.example./"} {
+		t.Run(endpoint, func(t *testing.T) {
+			b := newBench(t)
+			b.issuer("one")
+			b.permission = fmt.Appendf(nil, `{"module":"http","endpoint":%q}`, endpoint)
+			r := b.replica(true, time.Second)
+			begin := time.Now()
+			if c := r.shakes("ask.example"); c != nil || time.Since(begin) > askPatience {
+				t.Errorf("the certificate is %v after %v", c, time.Since(begin))
+			}
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if _, asked := r.demands["ask.example"]; asked || r.denied.has("ask.example", time.Now()) {
+				t.Error("the module was asked about its own name")
+			}
+		})
 	}
 }

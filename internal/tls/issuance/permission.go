@@ -32,7 +32,8 @@ const (
 // permission decides for which names certificates may be ordered on demand.
 type permission struct {
 	module caddytls.OnDemandPermission
-	// asks is the host of the URL that the module requests. It is empty if the module does not request a URL.
+	// asks is the host of the URL that the module requests, without a final dot. It is empty if the module does not
+	// request a URL.
 	asks string
 }
 
@@ -48,7 +49,7 @@ func newPermission(ctx caddy.Context, raw json.RawMessage) (*permission, error) 
 	p := &permission{module: value.(caddytls.OnDemandPermission)}
 	if byHTTP, ok := value.(*caddytls.PermissionByHTTP); ok {
 		if u, err := url.Parse(caddy.NewReplacer().ReplaceAll(byHTTP.Endpoint, "")); err == nil {
-			p.asks = strings.ToLower(u.Hostname())
+			p.asks = strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 		}
 	}
 	return p, nil
@@ -108,14 +109,23 @@ func (m *Manager) mayWarn() bool {
 	return true
 }
 
-// answered is called when the permission module has decided about a name. It returns whether the certificate is ordered
-// or renewed now. A denied certificate is not renewed, but is used until it expires.
+// answered is called when the permission module of s has decided about a name. It returns whether the name is still
+// pending: the certificate is ordered or renewed now, or the module of a newer configuration must decide. A denied
+// certificate is not renewed, but is used until it expires.
 func (m *Manager) answered(s *setup, d *demand, allowed bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.asks.Done(d)
+	known := m.demands[d.name] == d
+	if m.setup != nil && m.setup != s {
+		if !known || !d.pending {
+			return false
+		}
+		m.asks.Push(d.origin.Namespace, d, true)
+		return true
+	}
 	origin, ok := s.onDemand(d.name)
-	current := m.demands[d.name] == d && ok && origin == d.origin
+	current := known && ok && origin == d.origin
 	if !allowed {
 		m.denied.add(d.name, time.Now())
 	}

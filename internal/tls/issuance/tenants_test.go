@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/mholt/acmez/v3/acme"
 	"github.com/miekg/dns"
 
@@ -25,13 +24,7 @@ func (b *bench) with(retry time.Duration, edit func(*Options)) *replica {
 	r := b.replica(false, retry)
 	o := Options{Issuers: b.issuers}
 	edit(&o)
-	ctx, err := caddy.ProvisionContext(&caddy.Config{StorageRaw: b.storage()})
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := r.Configure(ctx, o); err != nil {
-		b.Fatal(err)
-	}
+	r.configure(o)
 	r.leading.Store(true)
 	return r
 }
