@@ -255,11 +255,12 @@ func (m *Manager) onStorageEvent(key string) {
 	defer m.mu.Unlock()
 	if isRequest {
 		name, m.requestsChanged = strings.TrimSuffix(requested, ".json"), true
+		m.wake()
 	}
 	if h := m.stored[name]; h != nil && !h.ordering && (!isRequest || h.demand.awaitsLeader()) {
 		m.readSoon(h)
+		m.wake()
 	}
-	m.wake()
 }
 
 // mayBeChallenged reports whether a certificate authority may be sending an ACME challenge for the host now, because
