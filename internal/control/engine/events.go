@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"crypto/tls"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/model/document"
@@ -41,9 +40,4 @@ func (e *Engine) emitVerdict(object ir.Ref, p report.Problem) {
 			"message": p.Message,
 		}
 	})
-}
-
-// emitLoaded emits certmagic's event that a certificate from an issuer has been loaded.
-func (e *Engine) emitLoaded(pair *tls.Certificate) {
-	e.events.Emit("cached_managed_cert", func() map[string]any { return map[string]any{"sans": pair.Leaf.DNSNames} })
 }

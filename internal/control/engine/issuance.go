@@ -104,7 +104,7 @@ func (e *Engine) CertificateOnDemand(ctx context.Context, server string) *tls.Ce
 func (l *loop) takeIssued() {
 	for host, pair := range l.issuance.Take() {
 		l.live.Certificates.SetIssued(host, pair)
-		l.emitLoaded(pair)
+		issuance.EmitLoaded(l.events, pair)
 		l.applied = true
 	}
 }

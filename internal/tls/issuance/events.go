@@ -2,6 +2,7 @@ package issuance
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 
 	"github.com/k8singress/k8singress/internal/process/events"
@@ -18,6 +19,12 @@ func certificateEvents(b *events.Bus) func(ctx context.Context, name string, dat
 		b.Emit(name, func() map[string]any { return data })
 		return nil
 	}
+}
+
+// EmitLoaded emits certmagic's event that a certificate from an issuer has been loaded. A Manager emits the event only
+// for certificates on demand. For the certificates that Take returns, the caller of Take must do so.
+func EmitLoaded(b *events.Bus, pair *tls.Certificate) {
+	b.Emit("cached_managed_cert", func() map[string]any { return map[string]any{"sans": pair.Leaf.DNSNames} })
 }
 
 // aborted returns a failure if an event handler has aborted an order, and otherwise nil. errs are the errors of the

@@ -33,6 +33,9 @@ func (h *heard) Handle(_ context.Context, e caddy.Event) error {
 	defer h.mu.Unlock()
 	host, _ := e.Data["identifier"].(string)
 	text := e.Name() + " " + host
+	if sans, ok := e.Data["sans"]; ok {
+		text += fmt.Sprint(sans)
+	}
 	if err, ok := e.Data["error"]; ok {
 		text += fmt.Sprintf(": %v", err)
 	}
@@ -64,7 +67,7 @@ func (b *bench) hearing(h *heard) (caddy.Context, *events.Bus) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, name := range []string{"cert_obtaining", "cert_obtained", "cert_failed"} {
+	for _, name := range []string{"cert_obtaining", "cert_obtained", "cert_failed", "cached_managed_cert"} {
 		if err := app.(*caddyevents.App).On(name, h); err != nil {
 			b.Fatal(err)
 		}
@@ -124,5 +127,38 @@ func TestEventOfFailure(t *testing.T) {
 			return strings.HasPrefix(text, "cert_failed a.example: ") &&
 				strings.HasSuffix(text, "the sea is rough {env.HOME}")
 		})
+	})
+}
+
+// TestEventOfCertificateOnDemand checks that a replica that does not order certificates emits the event that it uses a
+// certificate on demand, once for each certificate. It does not emit the event for other certificates, because it does
+// not know when they are in use.
+func TestEventOfCertificateOnDemand(t *testing.T) {
+	b := newBench(t)
+	b.issuer("one")
+	b.gate(allow)
+	b.replica(true, time.Second).want("b.example")
+	h := &heard{}
+	_, bus := b.hearing(h)
+	r := b.replica(false, time.Second)
+	o := b.options()
+	o.Events = bus
+	r.configure(o)
+	r.want("b.example")
+	r.gets("b.example")
+	if r.shakes("a.example") == nil {
+		t.Fatal("there is no certificate")
+	}
+	// Configuring the replica again makes it read all certificates again.
+	r.configure(o)
+	if r.shakes("c.example") == nil {
+		t.Fatal("there is no certificate")
+	}
+	want := []string{"cached_managed_cert [a.example]", "cached_managed_cert [c.example]"}
+	r.eventually("the events", func() error {
+		if diff := cmp.Diff(want, h.sorted()); diff != "" {
+			return errors.New(diff)
+		}
+		return nil
 	})
 }

@@ -55,7 +55,7 @@ type Options struct {
 	// Resolvers are the DNS servers, with or without a port, that are queried to check Addresses. If empty, the
 	// system's DNS servers are used.
 	Resolvers []string
-	// Events emits certmagic's events about certificates. If it is nil, there are no events.
+	// Events emits certmagic's events about certificates (see also EmitLoaded). If it is nil, there are no events.
 	Events *events.Bus
 }
 
@@ -81,6 +81,8 @@ type setup struct {
 	// permission is nil if no certificates are ordered on demand. onDemand is copied from the Options.
 	permission *permission
 	onDemand   func(name string) (ir.Ref, bool)
+	// events is copied from the Options.
+	events *events.Bus
 
 	cache       *certmagic.Cache
 	unsubscribe func()
@@ -116,7 +118,7 @@ func newSetup(ctx caddy.Context, o Options, m *Manager) (*setup, error) {
 		return nil, err
 	}
 	s := &setup{
-		permission: permission, onDemand: o.OnDemand,
+		permission: permission, onDemand: o.OnDemand, events: o.Events,
 		schedule: scheduleOf(o),
 		mark:     markOf(o.Issuers), retry: m.retry, cancel: cancel,
 		newHostsPerDay: o.NewHostsPerDay, addresses: o.Addresses, resolver: resolverOf(o.Resolvers),

@@ -55,9 +55,12 @@ func (m *Manager) fetch(ctx context.Context, s *setup, h *host) {
 	h.misses = 0
 	before := h.issued
 	h.issued = found
+	m.supply(h, time.Now())
 	if before == nil || !before.pair.Leaf.Equal(found.pair.Leaf) {
 		if h.demand == nil {
 			m.fresh[h.name] = h
+		} else {
+			EmitLoaded(s.events, found.pair)
 		}
 		h.lastError = nil
 		m.announce(s, h)
@@ -66,7 +69,6 @@ func (m *Manager) fetch(ctx context.Context, s *setup, h *host) {
 	if h.lastError == nil {
 		delete(m.problematic, h.name)
 	}
-	m.supply(h, time.Now())
 }
 
 // announce logs that a certificate was issued. It does nothing on replicas that have not ordered the certificate.
