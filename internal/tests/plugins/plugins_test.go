@@ -29,8 +29,8 @@ func program(t *testing.T) string {
 	return *binary
 }
 
-// chains defines a chain for each handler, and two for rate limits: the zone "client" has the same key for all hosts,
-// and the zone "host" has another key for each host.
+// chains defines a chain for each handler, and two for rate limits: the zone "client" has the same key for all
+// Ingresses, and the zone "ingress" has another key for each Ingress.
 const chains = `
 		chain shared {
 			rate_limit {
@@ -43,8 +43,8 @@ const chains = `
 		}
 		chain apart {
 			rate_limit {
-				zone host {
-					key {host}/{remote_host}
+				zone ingress {
+					key {http.k8singress.namespace}/{http.k8singress.ingress}/{remote_host}
 					events 1
 					window 1h
 				}
