@@ -39,14 +39,12 @@ func New(of Settings) *Log {
 }
 
 // Record logs a request that has taken a time, unless it is skipped. If the Caddy server of the request has an access
-// log of its own, that log has a line for the request. Record then only adds its fields to the line, or suppresses the
-// line.
+// log of its own, that log has a line for each request, whatever an Ingress says. Record then only adds its fields to
+// the line.
 func (l *Log) Record(x *exchange.Exchange, took time.Duration, skipped bool) {
 	ctx := x.CaddyContext
-	switch byServer := LoggedByServer(ctx, x.Host); {
-	case byServer && skipped:
-		caddyhttp.SetVar(ctx, caddyhttp.LogSkipVar, true)
-	case byServer:
+	switch {
+	case LoggedByServer(ctx, x.Host):
 		if extra, ok := ctx.Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields); ok {
 			for _, field := range ofIngress(x) {
 				extra.Set(field)

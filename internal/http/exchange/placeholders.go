@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/upstream/balancer"
@@ -47,8 +48,9 @@ type Placeholders struct {
 // used for another request.
 func (x *Exchange) Placeholders() *Placeholders { return &Placeholders{x: x} }
 
-// Value returns the value of the placeholder with this name, without braces. ok is false if the placeholder is unknown,
-// or not set for this request. It is a caddy.ReplacerFunc.
+// Value returns the value of the placeholder with this name, without braces. A placeholder of the controller is empty if
+// the request has no route. ok is false if the placeholder is unknown, or if Caddy's reverse_proxy may still set it. It
+// is a caddy.ReplacerFunc.
 func (p *Placeholders) Value(name string) (value any, ok bool) {
 	of := placeholders[name]
 	if of == nil {
@@ -58,10 +60,13 @@ func (p *Placeholders) Value(name string) (value any, ok bool) {
 	if p.x != nil {
 		served = p.x.Served()
 	}
-	if served.Route == nil {
-		return nil, false
+	if served.Route != nil {
+		value = of(&served)
 	}
-	value = of(&served)
+	if value == nil && strings.HasPrefix(name, "http.k8singress.") {
+		// Without a value, some Caddy handlers would send the name of the placeholder to the client.
+		return "", true
+	}
 	return value, value != nil
 }
 

@@ -197,7 +197,7 @@ func TestCaddyAccessLog(t *testing.T) {
 }
 
 // TestCaddyAccessLogInSites checks that a site with the directive has only its own line for a request, with the fields
-// about the Ingress.
+// about the Ingress. An Ingress cannot remove lines from the log of a site.
 func TestCaddyAccessLogInSites(t *testing.T) {
 	in, path, site := caddyLogs(t)
 	get := func(host, path string) {
@@ -208,7 +208,10 @@ func TestCaddyAccessLogInSites(t *testing.T) {
 	if a := in.logged(path, "/seen"); a.Ingress != "a" || a.Endpoint == "" || a.Service != "one" {
 		t.Errorf("the line is %+v", a)
 	}
-	if all, err := accesses(path); err != nil || len(all) != 1 {
+	if a := in.logged(path, "/none"); a.Ingress != "quiet" {
+		t.Errorf("the line is %+v", a)
+	}
+	if all, err := accesses(path); err != nil || len(all) != 2 {
 		t.Errorf("the lines are %+v, and the error %v", all, err)
 	}
 }

@@ -65,7 +65,7 @@ func TestSharesOfConnections(t *testing.T) {
 		!strings.Contains(err.Error(), "reset") {
 		t.Errorf("got %v, %v", conn, err)
 	}
-	if got := in.message("ConfigMap/shop/services", "PortConflict"); !strings.Contains(got,
+	if got := in.message("ConfigMap/shop/services", "Quarantined"); !strings.Contains(got,
 		"all weights of the split are zero") {
 		t.Errorf("said of the port is %q", got)
 	}
