@@ -85,8 +85,8 @@ var caddyOptions = []caddyOption{
 	{"on_demand_tls", works,
 		"decides for which names an Ingress with the annotation `k8singress.io/on-demand-tls` gets certificates"},
 	{"order", forSites,
-		"it only sorts the directives of sites. A chain runs its directives in the order of the file, and sorts blocks " +
-			"such as `handle` in Caddy's default order"},
+		"it only sorts the directives of sites. A chain runs its directives in the order of the file, and sorts " +
+			"blocks such as `handle` in Caddy's default order"},
 	{"persist_config", alwaysOff,
 		"a saved configuration could be older than the Caddyfile. Only JSON can turn it on, with `persist` in " +
 			"`admin.config`"},

@@ -38,7 +38,8 @@ func followFirstIngress(c *cluster) {
 	r.run(status + " --timeout=3m")
 	address := r.run("kubectl --namespace k8singress get service k8singress-controller -o jsonpath={.spec.clusterIP}")
 	last := r.scripts("first-ingress.md", "## Passwords", 1)[0]
-	last = strings.ReplaceAll(last, "curl --insecure", "curl --connect-to shop.localhost:8443:"+address+":443 --insecure")
+	last = strings.ReplaceAll(last, "curl --insecure",
+		"curl --insecure --connect-to shop.localhost:8443:"+address+":443")
 	const want = "401\nthe new shop"
 	r.awaitFor(installing, "the responses of the page", func() error {
 		output, err := r.shell(r.Context(), last).Output()

@@ -89,6 +89,7 @@ func isCredential(k message.Kind) bool {
 	switch k {
 	case message.Authorization, message.Cookie, message.ProxyAuthorization, message.SetCookie:
 		return true
+	default:
+		return false
 	}
-	return false
 }

@@ -24,7 +24,7 @@ var placeholders = map[string]func(*Served) any{
 	// These are the placeholders of Caddy's reverse_proxy, with the same types.
 	"http.reverse_proxy.status_code":           ofResponse(func(a *Attempt) any { return a.Status }),
 	"http.reverse_proxy.status_text":           ofResponse(statusText),
-	"http.reverse_proxy.upstream.address":      ofEndpoint(func(e *balancer.Endpoint) any { return "tcp/" + e.Address() }),
+	"http.reverse_proxy.upstream.address":      ofEndpoint(networkAddressOf),
 	"http.reverse_proxy.upstream.duration":     ofAttempt(func(a *Attempt) any { return a.Took }),
 	"http.reverse_proxy.upstream.duration_ms":  ofAttempt(func(a *Attempt) any { return milliseconds(a.Took) }),
 	"http.reverse_proxy.upstream.fails":        ofEndpoint(func(e *balancer.Endpoint) any { return e.Failures() }),
@@ -48,9 +48,9 @@ type Placeholders struct {
 // used for another request.
 func (x *Exchange) Placeholders() *Placeholders { return &Placeholders{x: x} }
 
-// Value returns the value of the placeholder with this name, without braces. A placeholder of the controller is empty if
-// the request has no route. ok is false if the placeholder is unknown, or if Caddy's reverse_proxy may still set it. It
-// is a caddy.ReplacerFunc.
+// Value returns the value of the placeholder with this name, without braces. A placeholder of the controller is empty
+// if the request has no route. ok is false if the placeholder is unknown, or if Caddy's reverse_proxy may still set it.
+// Value is a caddy.ReplacerFunc.
 func (p *Placeholders) Value(name string) (value any, ok bool) {
 	of := placeholders[name]
 	if of == nil {
@@ -115,6 +115,8 @@ func ofResponse(value func(*Attempt) any) func(*Served) any {
 func statusText(a *Attempt) any { return strconv.Itoa(a.Status) + " " + http.StatusText(a.Status) }
 
 func milliseconds(d time.Duration) float64 { return d.Seconds() * 1e3 }
+
+func networkAddressOf(e *balancer.Endpoint) any { return "tcp/" + e.Address() }
 
 func hostOf(e *balancer.Endpoint) string {
 	host, _, _ := net.SplitHostPort(e.Address())

@@ -183,7 +183,8 @@ func TestDefaultChainAfterClientCertificates(t *testing.T) {
 	ip, port := backend(t, "one")
 	root := fixture.Authority(t, nil, "root")
 	in := start(t, class+service("one", port, ip)+caSecret("ca", root)+
-		mutualTLSIngress("page", "ca", "auth-tls-error-page", "https://example.com/no"), "chain_default keyed", keyChain)
+		mutualTLSIngress("page", "ca", "auth-tls-error-page", "https://example.com/no"),
+		"chain_default keyed", keyChain)
 	for version, client := range in.showing(nil, "page.example") {
 		got := in.fetch(client, "https://page.example/", withKey)
 		if got.status != http.StatusFound || got.header.Get("Location") != "https://example.com/no" ||
