@@ -60,6 +60,8 @@ const (
 	// logged is the minimum ratio of requests per second with an access log to those without one. compressed is the
 	// minimum ratio of compressed responses to those of stock Caddy.
 	logged, compressed = 0.90, 0.90
+	// loggedByCaddy is the minimum ratio with an access log in Caddy's format to a log in ingress-nginx's format.
+	loggedByCaddy = 0.85
 )
 
 // ordinary lists groups of annotations that an Ingress may well have together.
@@ -226,20 +228,34 @@ func (p *prices) add(c *contestant, err error) (*contestant, error) {
 	return c, err
 }
 
-// startLogging starts a contestant with an access log, and one without it.
+// startLogging starts three contestants: with the access log in ingress-nginx's format, in Caddy's format, and without
+// an access log. Both logs end in a file.
 func (p *prices) startLogging(ctx context.Context, s site) error {
-	noting, err := newContestant(s.folder, "noting", 1)
+	nginx, err := p.startWithLog(ctx, s, "nginx-log", "")
 	if err != nil {
 		return err
 	}
-	text := strings.Replace(string(noting.caddyfile()), "access_log off", "", 1)
-	if _, err = p.add(noting, noting.startWith(ctx, s, s.one(""), []byte(text))); err != nil {
+	caddy, err := p.startWithLog(ctx, s, "caddy-log", "access_log caddy")
+	if err != nil {
 		return err
 	}
 	silent, err := p.add(startOurs(ctx, s, "silent", s.one("")))
-	sides := [2]asked{noting.of(plainHost), silent.of(plainHost)}
-	p.all = append(p.all, &price{work: "access log in the default format, of none", minimum: logged, sides: sides})
+	p.all = append(p.all,
+		&price{work: "access log in the default format, of none", minimum: logged,
+			sides: [2]asked{nginx.of(plainHost), silent.of(plainHost)}},
+		&price{work: "access log in Caddy's format, of the default format", minimum: loggedByCaddy,
+			sides: [2]asked{caddy.of(plainHost), nginx.of(plainHost)}})
 	return err
+}
+
+// startWithLog starts a contestant with another option in place of "access_log off".
+func (p *prices) startWithLog(ctx context.Context, s site, name, option string) (*contestant, error) {
+	c, err := newContestant(s.folder, name, 1)
+	if err != nil {
+		return nil, err
+	}
+	text := strings.Replace(string(c.caddyfile()), "access_log off", option, 1)
+	return p.add(c, c.startWith(ctx, s, s.one(""), []byte(text)))
 }
 
 // startCompressing starts a contestant that compresses responses, and stock Caddy with a handler that does the same.
