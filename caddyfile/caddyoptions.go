@@ -93,9 +93,8 @@ var caddyOptions = []caddyOption{
 	{"pki", works, "`issuer internal { ca <name> }` of k8singress uses its certificate authorities"},
 	{"preferred_chains", works, "`preferred_chains` in `issuer` takes precedence"},
 	{"renew_interval", works,
-		"certificates are renewed at their time, without checks at intervals. The interval is the minimum between " +
-			"two requests for the time that the authority suggests. A certificate is renewed at least five " +
-			"intervals before it expires. Default and minimum: one minute"},
+		"the controller asks the certificate authority at most once in this interval when it should renew a " +
+			"certificate, and renews it at least five intervals before it expires. Default and minimum: one minute"},
 	{"renewal_window_ratio", works, "certificates are renewed when this part of their lifetime is left"},
 	{"servers", works, "the options in its block follow"},
 	{"shutdown_delay", works, "the option `shutdown_delay` of k8singress takes precedence"},
