@@ -252,10 +252,10 @@ type Options struct {
 	// `acme_eab`, are the defaults of each issuer. Default: Caddy's global option `cert_issuer`, or ACME with Email and
 	// ACMECA.
 	Issuers []json.RawMessage `json:"issuers,omitempty" caddy:"namespace=tls.issuance inline_key=module"`
-	// OnDemandPermission decides for which names the annotation `k8singress.io/on-demand-tls` gets certificates. It is
+	// OnDemand decides for which names the annotation `k8singress.io/on-demand-tls` gets certificates. It is
 	// a module of Caddy's namespace tls.permission. The module at `apps.tls.automation.on_demand`, which is Caddy's
 	// global option `on_demand_tls`, takes precedence. Default: none, and no certificates are requested on demand.
-	OnDemandPermission json.RawMessage `json:"on_demand_permission,omitempty" caddy:"namespace=tls.permission inline_key=module"`
+	OnDemand json.RawMessage `json:"on_demand_permission,omitempty" caddy:"namespace=tls.permission inline_key=module"`
 	// KeyType is the key type of certificates from issuers: `p256`, `p384`, `rsa2048`, `rsa4096` or `ed25519`. Default:
 	// Caddy's global option `key_type`, or p256.
 	KeyType string `json:"key_type,omitempty"`

@@ -32,7 +32,7 @@ func (l *loop) configureIssuance(a *adoption) {
 		HTTP: a.settings.HTTP, HTTPS: a.settings.HTTPS,
 		NewHostsPerDay: newHostsPerDay(a.settings), Addresses: l.reachedAt(a.settings), Resolvers: a.settings.Resolvers,
 		Events:     l.events,
-		Permission: a.settings.OnDemandPermission, OnDemand: l.onDemand(a.settings),
+		Permission: a.settings.OnDemand, OnDemand: l.onDemand(a.settings),
 	})
 	if err != nil {
 		l.log.Error("cannot provision the certificate issuers of the new Caddy configuration", zap.Error(err))

@@ -68,7 +68,7 @@ func issuing(o settings.Config) ingress.Issuance {
 	able := structure.AbilitiesOf(o)
 	return ingress.Issuance{
 		Mode: o.AutoHTTPS, Except: o.AutoHTTPSExcept, OnMissingSecret: o.ACMEOnMissingSecret,
-		OnDemand: o.OnDemandPermission != nil,
+		OnDemand: o.OnDemand != nil,
 		AnyName:  able.AnyName, Wildcards: able.Wildcards,
 	}
 }

@@ -170,7 +170,7 @@ func mergePermission(automation map[string]any, c settings.Config, others []any)
 	}
 	unset := existing["permission"] == nil && existing["ask"] == nil
 	switch {
-	case unset && (!getsInHandshakes || c.OnDemandPermission != nil):
+	case unset && (!getsInHandshakes || c.OnDemand != nil):
 		maps.Copy(existing, Tree(onDemand(c)))
 	case getsInHandshakes && deniesAll(existing):
 		delete(existing, "permission")

@@ -194,8 +194,8 @@ func tlsApp(c settings.Config) *caddytls.TLS {
 // onDemand returns the settings for certificates on demand. They contain the permission module in the options. If the
 // options have no permission module, they contain our module, which denies all certificates.
 func onDemand(c settings.Config) *caddytls.OnDemandConfig {
-	if c.OnDemandPermission != nil {
-		return &caddytls.OnDemandConfig{PermissionRaw: c.OnDemandPermission}
+	if c.OnDemand != nil {
+		return &caddytls.OnDemandConfig{PermissionRaw: c.OnDemand}
 	}
 	return &caddytls.OnDemandConfig{PermissionRaw: json.RawMessage(`{"module":"k8singress"}`)}
 }

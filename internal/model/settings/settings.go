@@ -8,88 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
-)
-
-// The default values of the most important options, and of options whose defaults differ from ingress-nginx's flags.
-// DefaultElectionID differs from the name of ingress-nginx's Lease, so that both controllers can run side by side.
-const (
-	DefaultIngressClass   = "nginx"
-	DefaultControllerName = "k8s.io/ingress-nginx"
-	DefaultHTTP           = ":80"
-	DefaultHTTPS          = ":443"
-	DefaultElectionID     = "k8singress-leader"
-)
-
-// DefaultShutdownTimeout is the default of ingress-nginx's worker-shutdown-timeout.
-const DefaultShutdownTimeout = Duration(240 * time.Second)
-
-// The default limits for TCP and UDP ports that Services open with annotations.
-const (
-	DefaultServicePortsPerNamespace = 32
-	DefaultServiceMaxConnections    = 16 << 10
-	DefaultServiceMaxIdleTimeout    = Duration(time.Hour)
-)
-
-// DefaultHostsPerNamespace is the default of Config.HostsPerNamespace. It prevents one namespace from using up the
-// weekly rate limit of a certificate authority.
-const DefaultHostsPerNamespace = 100
-
-// MinElectionTTL is the minimum value of Config.ElectionTTL. The holder of the Lease renews it several times within
-// this time.
-const MinElectionTTL = 5 * time.Second
-
-// AdminOff is the value of Config.Admin if the admin API is turned off.
-const AdminOff = "off"
-
-// ExternalNamesAll and ExternalNamesOff are the values of Config.ExternalNames.
-const (
-	ExternalNamesAll = "all"
-	ExternalNamesOff = "off"
-)
-
-// AccessLogOff is the value of Config.AccessLog that disables the access log. AccessLogCaddy selects Caddy's format.
-const (
-	AccessLogOff   = "off"
-	AccessLogCaddy = "caddy"
-)
-
-// SnippetsIgnore is the value of Config.Snippets with which Ingresses are served without their snippets.
-const SnippetsIgnore = "ignore"
-
-// HTTP3Off is the value of Config.HTTP3 that disables HTTP/3.
-const HTTP3Off = "off"
-
-// PublishNodesInternal and PublishNodesExternal are the values of Config.PublishNodes.
-const (
-	PublishNodesInternal = "internal"
-	PublishNodesExternal = "external"
-)
-
-// ElectionOff is the value of Config.Election that disables leader election.
-const ElectionOff = "off"
-
-// StatusOff is the value of Config.Status with which no addresses are written to the status of Ingresses.
-const StatusOff = "off"
-
-// AutoHTTPSAll and AutoHTTPSOff are the values of Config.AutoHTTPS.
-const (
-	AutoHTTPSAll = "all"
-	AutoHTTPSOff = "off"
-)
-
-// HostOwnershipShared and HostOwnershipNamespace are the values of Config.HostOwnership.
-const (
-	HostOwnershipShared    = "shared"
-	HostOwnershipNamespace = "namespace"
-)
-
-// SecretsAll and SecretsReferenced are the values of Kubernetes.Secrets.
-const (
-	SecretsAll        = "all"
-	SecretsReferenced = "referenced"
 )
 
 // Config holds the options of the controller. The zero value of a field means its default. The documentation of the
@@ -336,10 +256,10 @@ type Config struct {
 	// `acme_eab`, are the defaults of each issuer. Default: Caddy's global option `cert_issuer`, or ACME with Email and
 	// ACMECA.
 	Issuers []json.RawMessage `json:"issuers,omitempty" caddy:"namespace=tls.issuance inline_key=module"`
-	// OnDemandPermission decides for which names the annotation `k8singress.io/on-demand-tls` gets certificates. It is
+	// OnDemand decides for which names the annotation `k8singress.io/on-demand-tls` gets certificates. It is
 	// a module of Caddy's namespace tls.permission. The module at `apps.tls.automation.on_demand`, which is Caddy's
 	// global option `on_demand_tls`, takes precedence. Default: none, and no certificates are requested on demand.
-	OnDemandPermission json.RawMessage `json:"on_demand_permission,omitempty" caddy:"namespace=tls.permission inline_key=module"` //nolint:lll // A tag cannot be wrapped.
+	OnDemand json.RawMessage `json:"on_demand_permission,omitempty" caddy:"namespace=tls.permission inline_key=module"`
 	// KeyType is the key type of certificates from issuers: `p256`, `p384`, `rsa2048`, `rsa4096` or `ed25519`. Default:
 	// Caddy's global option `key_type`, or p256.
 	KeyType string `json:"key_type,omitempty"`
