@@ -270,8 +270,23 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s: it is not refused", name)
 		}
 		kept.expectResponse(t, "one")
-		dial(t, "tcp", address).expectResponse(t, "one")
+		// Caddy closes the listener of a rejected server in the background, and it may accept connections until then.
+		fixture.Eventually(t, name, func() error { return responds(address, "one") })
 	}
+}
+
+// responds returns an error unless a new connection to address gets the response want.
+func responds(address, want string) error {
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Get("http://" + address)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if text, err := io.ReadAll(response.Body); err != nil || string(text) != want {
+		return fmt.Errorf("the answer is %q, %w, want %q", text, err, want)
+	}
+	return nil
 }
 
 // TestOpenAndClose checks that an address can be opened in addition to the server's own, and is closed with the server.
