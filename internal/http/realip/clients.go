@@ -70,9 +70,7 @@ func (p *Policy) Names(ip netip.Addr) bool {
 	if p.base != nil {
 		return p.base.Names(ip)
 	}
-	return slices.ContainsFunc(p.trusted, func(network netip.Prefix) bool {
-		return network.Bits() > 0 && network.Contains(ip)
-	})
+	return named(p.trusted, ip)
 }
 
 const httpsPort = "443"

@@ -86,6 +86,11 @@ func (s *Server) names(ip netip.Addr) bool {
 	if latest := s.latest.Load(); latest != nil {
 		networks = *latest
 	}
+	return named(networks, ip)
+}
+
+// named reports whether one of the networks contains an address, without networks that contain all addresses.
+func named(networks []netip.Prefix, ip netip.Addr) bool {
 	return slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Bits() > 0 && n.Contains(ip) })
 }
 
