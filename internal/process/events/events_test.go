@@ -161,17 +161,22 @@ func TestPanickingHandler(t *testing.T) {
 	expect(t, words, "good")
 }
 
+// blocked returns a handler that sends a value to called, and then waits until end is closed.
+func blocked(called chan<- bool, end <-chan bool) handling {
+	return func(context.Context, caddy.Event) error {
+		called <- true
+		<-end
+		return nil
+	}
+}
+
 // TestBlockedHandler checks that a handler that never returns delays only other events of its configuration, that the
 // number of waiting events is limited, and that they are handled after a reload.
 func TestBlockedHandler(t *testing.T) {
 	b, logs := newBus(t)
 	called, end := make(chan bool), make(chan bool)
 	defer close(end)
-	load(t, "first", func(context.Context, caddy.Event) error {
-		called <- true
-		<-end
-		return nil
-	})
+	load(t, "first", blocked(called, end))
 	say(b, "blocked")
 	fixture.Receive(t, "the call of the handler", called)
 	for n := range events.MaxQueued + 10 {
@@ -243,11 +248,7 @@ func TestAskBlockedHandler(t *testing.T) {
 	b, _ := newBus(t)
 	called, end := make(chan bool), make(chan bool)
 	defer close(end)
-	load(t, "blocks", func(context.Context, caddy.Event) error {
-		called <- true
-		<-end
-		return nil
-	})
+	load(t, "blocks", blocked(called, end))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	answer := make(chan error, 1)
@@ -266,11 +267,7 @@ func TestManyBlockedHandlers(t *testing.T) {
 	b, _ := newBus(t)
 	called, end := make(chan bool, 2*events.MaxAsked), make(chan bool)
 	defer close(end)
-	load(t, "blocks", func(context.Context, caddy.Event) error {
-		called <- true
-		<-end
-		return nil
-	})
+	load(t, "blocks", blocked(called, end))
 	ctx, cancel := context.WithCancel(t.Context())
 	var asking sync.WaitGroup
 	for range 2 * events.MaxAsked {
