@@ -150,7 +150,7 @@ func TestCaddyAccessLog(t *testing.T) {
 			}
 		}
 		tag := "/" + strings.ReplaceAll(in.version, " ", "-")
-		for _, host := range []string{"quiet.example", "nobody.example"} {
+		for _, host := range []string{"quiet.example", "unknown.example"} {
 			in.get(host, "/none"+tag)
 		}
 		in.get("a.example", "/skipped")

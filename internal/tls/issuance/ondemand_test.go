@@ -221,7 +221,7 @@ func TestOnDemandFails(t *testing.T) {
 	plan.set(nil)
 	other.eventually("a certificate", func() error {
 		if other.shakes("a.example") == nil {
-			return errors.New("there is none")
+			return errors.New("there is no certificate for a.example")
 		}
 		return nil
 	})

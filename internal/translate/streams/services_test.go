@@ -244,7 +244,7 @@ func TestSettingsOfEitherForm(t *testing.T) {
 	// UDP does not support TLS, and the port must not be opened without it.
 	if got := problemsOf(r, refOf("shop", "db")); len(got) != 1 ||
 		!strings.Contains(got[0], "the UDP port 53 stays closed") {
-		t.Errorf("the Service is told %q", got)
+		t.Errorf("the problems of the Service are %q", got)
 	}
 	if secret := (ir.Ref{Kind: kinds.Secret, Namespace: "shop", Name: "pg-tls"}); !slices.Contains(r.Refs, secret) {
 		t.Errorf("the result does not depend on %s: %v", secret, r.Refs)
@@ -266,7 +266,7 @@ func TestClosedPorts(t *testing.T) {
 			t.Errorf("%v (-want +got):\n%s", pairs, diff)
 		}
 		if got := verdict(r, "tcp"); !cmp.Equal(got, []string{"InvalidAnnotation data[1]"}) {
-			t.Errorf("%v: the ConfigMap is told %q", pairs, got)
+			t.Errorf("%v: the problems of the ConfigMap are %q", pairs, got)
 		}
 		if len(problemsOf(r, refOf("shop", "db"))) != 1 || len(problemsOf(r, refOf("web", "next"))) != 1 {
 			t.Errorf("%v: the Services are told %q and %q", pairs, problemsOf(r, refOf("shop", "db")),
@@ -297,7 +297,7 @@ func TestStreamChains(t *testing.T) {
 	if got := problemsOf(r, refOf("shop", "db")); len(got) != 1 ||
 		!strings.Contains(got[0], "the UDP port 53 stays closed, because annotations of Service/shop/db configure "+
 			"TLS, the PROXY protocol or chains") {
-		t.Errorf("the Service is told %q", got)
+		t.Errorf("the problems of the Service are %q", got)
 	}
 	for chains, hint := range map[string]string{
 		"office,ofice": `"ofice"; did you mean office?`, "x": `"x": the Caddyfile defines only other chains`,
@@ -307,10 +307,10 @@ func TestStreamChains(t *testing.T) {
 		if len(r.Routes) > 0 || len(got) != 1 || !strings.HasPrefix(got[0], "error InvalidAnnotation "+
 			"metadata.annotations[k8singress.io/stream-chains]: there is no chain "+hint) ||
 			!strings.Contains(got[0], "the ports of this Service stay closed") {
-			t.Errorf("%s: %q, the Service is told %q", chains, owners(r), got)
+			t.Errorf("%s: %q, the problems of the Service are %q", chains, owners(r), got)
 		}
 		if got := verdict(r, "tcp"); !cmp.Equal(got, []string{"InvalidAnnotation data[1]"}) {
-			t.Errorf("%s: the ConfigMap is told %q", chains, got)
+			t.Errorf("%s: the problems of the ConfigMap are %q", chains, got)
 		}
 	}
 }
