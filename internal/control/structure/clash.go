@@ -26,9 +26,11 @@ func clashes(config map[string]any, c settings.Config) error {
 			if err != nil {
 				return fmt.Errorf("address %q of the k8singress option %s: %w", address, l.option, err)
 			}
-			if other := netaddr.FirstTaken(others, onNetworks(parsed, l.networks)...); other != nil {
-				return fmt.Errorf("address %s of the k8singress option %s is taken by %s: %s",
-					address, l.option, other.By, fmt.Sprintf(l.remedy, l.option))
+			for _, other := range others {
+				if by := netaddr.FirstTaken(other.addresses, onNetworks(parsed, l.networks)...); by != nil {
+					return fmt.Errorf("address %s of the k8singress option %s is taken by %s: give %s another address%s",
+						address, l.option, by.By, l.option, l.alternative(other.app, by.Address))
+				}
 			}
 		}
 	}
@@ -40,21 +42,32 @@ type listener struct {
 	option    string
 	addresses []string
 	networks  []string
-	// remedy is the end of the error message, which says how to resolve the conflict. It contains a formatting verb for
-	// the name of the option.
-	remedy string
+}
+
+// alternative returns the end of the error message about a conflict with an address of one of Caddy's apps: what the
+// administrator can do instead of changing the address of l. It returns "" if there is no alternative.
+func (l listener) alternative(app string, address caddy.NetworkAddress) string {
+	switch {
+	case l.option == "health":
+		return ""
+	case app == appHTTP:
+		return fmt.Sprintf(", or write \"%s off\" and use the k8singress directive in a site on that address", l.option)
+	case app == appLayer4 && netaddr.Transport(address.Network) == "udp":
+		return ", or write \"http3 off\""
+	case app == appLayer4:
+		return ", to which the handler proxy of the layer4 server can forward connections"
+	}
+	return ""
 }
 
 func listeners(c settings.Config) []listener {
-	const remedy = "give %[1]s another address, or write \"%[1]s off\" and use the k8singress directive in a site " +
-		"on that address"
 	secure := []string{"tcp", "udp"}
 	if c.HTTP3 == settings.HTTP3Off {
 		secure = secure[:1]
 	}
-	all := []listener{{"http", c.HTTP, []string{"tcp"}, remedy}, {"https", c.HTTPS, secure, remedy}}
+	all := []listener{{"http", c.HTTP, []string{"tcp"}}, {"https", c.HTTPS, secure}}
 	if c.Health != "" {
-		all = append(all, listener{"health", []string{c.Health}, []string{"tcp"}, "give %s another address"})
+		all = append(all, listener{"health", []string{c.Health}, []string{"tcp"}})
 	}
 	return all
 }
@@ -111,26 +124,40 @@ func onNetworks(a caddy.NetworkAddress, networks []string) []caddy.NetworkAddres
 	return variants
 }
 
-// takenAddresses returns the addresses on which other parts of the Caddy configuration listen.
-func takenAddresses(config map[string]any) []netaddr.Taken {
-	var all []netaddr.Taken
-	add := func(by string, addresses ...string) {
-		for _, address := range addresses {
-			// Skip invalid addresses. They may contain placeholders; otherwise Caddy reports them.
-			if parsed, err := caddy.ParseNetworkAddress(address); err == nil {
-				all = append(all, netaddr.Taken{Address: parsed, By: by})
-			}
+// The apps of Caddy whose servers listen.
+const (
+	appHTTP   = "http"
+	appLayer4 = "layer4"
+)
+
+// taken holds the addresses on which the servers of an app listen. The name of the app is "" for the admin API.
+type taken struct {
+	app       string
+	addresses []netaddr.Taken
+}
+
+func (t *taken) add(by string, addresses ...string) {
+	for _, address := range addresses {
+		// Skip invalid addresses. They may contain placeholders; otherwise Caddy reports them.
+		if parsed, err := caddy.ParseNetworkAddress(address); err == nil {
+			t.addresses = append(t.addresses, netaddr.Taken{Address: parsed, By: by})
 		}
 	}
+}
+
+// takenAddresses returns the addresses on which other parts of the Caddy configuration listen.
+func takenAddresses(config map[string]any) []taken {
+	all := []taken{{}, {app: appHTTP}, {app: appLayer4}}
 	if listen, ok := Branch(config, "admin")["listen"].(string); ok {
-		add("the admin API", listen)
+		all[0].add("the admin API", listen)
 	}
-	for _, app := range []string{"http", "layer4"} {
-		servers := Branch(config, "apps", app, "servers")
+	for i := range all[1:] {
+		t := &all[1+i]
+		servers := Branch(config, "apps", t.app, "servers")
 		for _, name := range slices.Sorted(maps.Keys(servers)) {
 			server, _ := servers[name].(map[string]any)
 			if !slices.Contains(ours, name) {
-				add(describe(app, name, server), texts(server["listen"])...)
+				t.add(describe(t.app, name, server), texts(server["listen"])...)
 			}
 		}
 	}
@@ -140,7 +167,7 @@ func takenAddresses(config map[string]any) []netaddr.Taken {
 // describe returns a description of a server for messages. It lists the server's hosts, because servers in a Caddyfile
 // have no names.
 func describe(app, name string, server map[string]any) string {
-	if app != "http" {
+	if app != appHTTP {
 		return app + " server " + name
 	}
 	if sites := slices.Sorted(maps.Keys(hosts(server))); len(sites) > 0 {
