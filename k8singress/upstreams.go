@@ -1,7 +1,6 @@
 package k8singress
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/process/ownapp"
 	"github.com/k8singress/k8singress/internal/upstream/services"
 )
 
@@ -59,15 +59,11 @@ func (u *Upstreams) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return fmt.Errorf("service: %w", err)
 	}
-	app, err := ctx.AppIfConfigured("k8singress")
-	if errors.Is(err, caddy.ErrNotConfigured) {
-		return fmt.Errorf("the Service %s cannot be read without the app k8singress: add the global option "+
-			"k8singress to the Caddyfile", port)
-	}
+	app, err := ownapp.Of[*App](ctx)
 	if err != nil {
-		return err
+		return fmt.Errorf("reading the Service %s: %w", port, err)
 	}
-	u.service = app.(*App).Services().Follow(ir.FollowedPort{ServicePort: port, Protocol: ir.TCP})
+	u.service = app.Services().Follow(ir.FollowedPort{ServicePort: port, Protocol: ir.TCP})
 	return nil
 }
 

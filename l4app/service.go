@@ -21,6 +21,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/suggest"
 	"github.com/k8singress/k8singress/internal/process/budget"
 	"github.com/k8singress/k8singress/internal/process/netaddr"
+	"github.com/k8singress/k8singress/internal/process/ownapp"
 	"github.com/k8singress/k8singress/internal/process/panics"
 	"github.com/k8singress/k8singress/internal/upstream/services"
 )
@@ -31,19 +32,6 @@ type controller interface {
 	Ports() *Ports
 	// Services returns the registry in which Caddy modules follow Services.
 	Services() *services.Registry
-}
-
-// controllerOf returns the app k8singress of the Caddy configuration of ctx.
-func controllerOf(ctx caddy.Context) (controller, error) {
-	app, err := ctx.AppIfConfigured("k8singress")
-	if errors.Is(err, caddy.ErrNotConfigured) {
-		return nil, errors.New("it cannot be read without the app k8singress: add the global option " +
-			"k8singress to the Caddyfile")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return app.(controller), nil
 }
 
 // drainGuests rejects new connections of handlers in the user's own layer4 app, and waits until the open ones have
@@ -161,9 +149,9 @@ func (h *Handler) follow(ctx caddy.Context) error {
 		return errors.New("max_connections cannot be set in a stream chain: use the annotation " +
 			"k8singress.io/stream-max-connections of the Service that names the chain")
 	}
-	app, err := controllerOf(ctx)
+	app, err := ownapp.Of[controller](ctx)
 	if err != nil {
-		return fmt.Errorf("service %s: %w", h.Service, err)
+		return fmt.Errorf("reading the Service %s: %w", h.Service, err)
 	}
 	if scopeOf(ctx) == nil {
 		ports := app.Ports()

@@ -62,6 +62,7 @@ var exceptions = []struct {
 	{"internal/process/events", caddy, "it emits events of Caddy's events app"},
 	{"internal/process/logs", caddy, "it hands log lines over to the loggers of the running configuration"},
 	{"internal/process/netaddr", caddy, "it parses addresses as Caddy does"},
+	{"internal/process/ownapp", caddy, "it finds the app in Caddy's configuration"},
 	{"internal/tls/issuance", caddy, "it uses Caddy's issuers"},
 	{"internal/http/caddylog", caddy, "it writes the fields of Caddy's access log"},
 	{"internal/http/front", caddy, "it runs Caddy's HTTP servers"},

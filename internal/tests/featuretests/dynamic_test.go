@@ -87,7 +87,7 @@ func TestForbiddenDynamicUpstreams(t *testing.T) {
 // TestDynamicUpstreamsNeedTheApp checks the error for a site without the controller.
 func TestDynamicUpstreamsNeedTheApp(t *testing.T) {
 	for service, want := range map[string]string{
-		"default/one:80": "the Service default/one:80 cannot be read without the app k8singress",
+		"default/one:80": "reading the Service default/one:80: the app k8singress is not configured",
 		"one":            "is not namespace/name",
 	} {
 		err := caddy.Load(fmt.Appendf(nil, `{"admin":{"disabled":true},"apps":{"http":{"servers":{"site":{"routes":[{
