@@ -40,5 +40,5 @@ func TestStreamChain(t *testing.T) {
 	in.load(options)
 	in.closes(port)
 	open.ask("one /held")
-	in.awaitVerdict("Service/default/one", "InvalidAnnotation", `there is no chain "web"`)
+	in.awaitVerdict("Service/default/one", "InvalidAnnotation", `there is no stream_chain "web"`)
 }

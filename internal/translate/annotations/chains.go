@@ -1,6 +1,7 @@
 package annotations
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -52,7 +53,7 @@ func (s *Settings) DefaultChainFilters() []ir.Filter {
 func parseChains(s *Settings, value string) error {
 	names, err := ReadChains(value)
 	if err == nil {
-		err = CheckChains(names, s.AvailableChains)
+		err = CheckChains("chain", names, s.AvailableChains)
 	}
 	if err == nil {
 		s.Chains = names
@@ -73,22 +74,27 @@ func ReadChains(value string) (names []string, err error) {
 	return names, nil
 }
 
-// CheckChains returns an error if one of the names is not in the list of available chains.
-func CheckChains(names, available []string) error {
+// CheckChains returns an error if one of the names is not in the list of available chains. option is the name of the
+// option that defines such chains.
+func CheckChains(option string, names, available []string) error {
 	for _, name := range names {
 		if !slices.Contains(available, name) {
-			return noChain(name, available)
+			return noChain(option, name, available)
 		}
 	}
 	return nil
 }
 
-func noChain(name string, available []string) error {
-	hint := ": no chain is configured (lint reads chains from the Caddyfile of the flag --config)"
+// MissingChain returns how the message about a chain that does not exist begins. option is the name of the option that
+// would define it.
+func MissingChain(option string) string { return "there is no " + option + " " }
+
+func noChain(option, name string, available []string) error {
+	hint := ": the administrator can define it with the option " + option + " in the Caddyfile"
 	if near := suggest.Of(name, available); near != "" {
 		hint = "; did you mean " + near + "?"
 	} else if len(available) > 0 {
 		hint = ": the Caddyfile defines only other chains"
 	}
-	return fmt.Errorf("there is no chain %s%s", nginx.Quote(name), hint)
+	return errors.New(MissingChain(option) + nginx.Quote(name) + hint)
 }

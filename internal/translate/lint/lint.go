@@ -15,6 +15,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 	"github.com/k8singress/k8singress/internal/model/settings"
 	"github.com/k8singress/k8singress/internal/model/snapshot"
+	"github.com/k8singress/k8singress/internal/translate/annotations"
 	"github.com/k8singress/k8singress/internal/translate/ingress"
 	"github.com/k8singress/k8singress/internal/translate/streams"
 )
@@ -138,6 +139,11 @@ func decidedBy(p report.Problem) string {
 		return "ssl_passthrough"
 	case p.Message == ingress.OnDemandIsOff:
 		return "on_demand_tls"
+	}
+	for _, option := range []string{"chain", "stream_chain"} {
+		if p.Reason == report.InvalidAnnotation && strings.HasPrefix(p.Message, annotations.MissingChain(option)) {
+			return option
+		}
 	}
 	return ""
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 	"github.com/k8singress/k8singress/internal/model/settings"
 	"github.com/k8singress/k8singress/internal/model/snapshot"
+	"github.com/k8singress/k8singress/internal/translate/annotations"
 	"github.com/k8singress/k8singress/internal/translate/ingress"
 	"github.com/k8singress/k8singress/internal/translate/lint"
 )
@@ -117,6 +118,12 @@ func TestWithoutOptions(t *testing.T) {
 		{report.Problem{Severity: report.Error, Reason: report.AnnotationNotAllowed, Field: "f", Message: "m"},
 			"info NotChecked Ingress/a/web f: not checked: set --config to a Caddyfile with the option configmap, " +
 				"because this ConfigMap says whether the annotation is allowed"},
+		{report.Problem{Severity: report.Error, Reason: report.InvalidAnnotation, Field: "f",
+			Message: annotations.CheckChains("chain", []string{"waf"}, nil).Error() + "; meanwhile"},
+			"info NotChecked Ingress/a/web f: not checked: set --config to a Caddyfile with the option chain"},
+		{report.Problem{Severity: report.Error, Reason: report.InvalidAnnotation, Field: "f",
+			Message: annotations.CheckChains("stream_chain", []string{"waf"}, nil).Error()},
+			"info NotChecked Ingress/a/web f: not checked: set --config to a Caddyfile with the option stream_chain"},
 		{report.Problem{Severity: report.Error, Reason: report.InvalidAnnotation, Field: "f", Message: "m"},
 			"error InvalidAnnotation Ingress/a/web f: m"},
 	} {

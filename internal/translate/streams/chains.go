@@ -22,7 +22,7 @@ var streamChains = Annotation{
 // chained returns a problem if the Service selects a stream chain that the administrator has not defined. Otherwise it
 // returns nil.
 func (r *reading) chained(s *Settings) *report.Problem {
-	err := annotations.CheckChains(s.Chains, r.options.Chains)
+	err := annotations.CheckChains("stream_chain", s.Chains, r.options.Chains)
 	if err == nil {
 		return nil
 	}

@@ -305,7 +305,7 @@ func TestStreamChains(t *testing.T) {
 		r := with(chains)
 		got := problemsOf(r, refOf("shop", "db"))
 		if len(r.Routes) > 0 || len(got) != 1 || !strings.HasPrefix(got[0], "error InvalidAnnotation "+
-			"metadata.annotations[k8singress.io/stream-chains]: there is no chain "+hint) ||
+			"metadata.annotations[k8singress.io/stream-chains]: there is no stream_chain "+hint) ||
 			!strings.Contains(got[0], "the ports of this Service stay closed") {
 			t.Errorf("%s: %q, the problems of the Service are %q", chains, owners(r), got)
 		}
