@@ -11,7 +11,8 @@ import (
 // differentFlags lists the flags that take other values than their options. So their descriptions differ, too.
 var differentFlags = strings.Fields(`publish-status-address report-node-internal-ip-address update-status
 	watch-namespace disable-svc-external-name http-port https-port healthz-port healthz-host enable-metrics
-	shutdown-grace-period election-id disable-leader-election health-check-path ingress-class-by-name`)
+	shutdown-grace-period election-id disable-leader-election health-check-path ingress-class-by-name
+	validating-webhook validating-webhook-certificate validating-webhook-key`)
 
 // TestDescriptionsOfFlags checks that the description of a flag is the first sentence about its option.
 func TestDescriptionsOfFlags(t *testing.T) {

@@ -56,6 +56,15 @@ var serverOptions = option.Table[draft, *line]{
 		Example: "health_metrics",
 	},
 	{
+		Name: "admission_webhook", Values: "[<address>] { certificate <file> <key file> | own <configuration> }",
+		Parse: setAdmissionWebhook,
+		Doc: "[The webhook](webhook.md) describes what is refused. The default address is `:8443`. The certificate " +
+			"comes either from two PEM files, which are read again when they change, or from a certificate " +
+			"authority that the controller creates. With `own`, the controller writes `caBundle` into the " +
+			"ValidatingWebhookConfiguration with the given name.",
+		Example: "admission_webhook :8443 {\n\tcertificate /etc/webhook/tls.crt /etc/webhook/tls.key\n}",
+	},
+	{
 		Name: "shutdown_delay", Values: "<duration>",
 		Parse:   duration(func(d *draft) *settings.Duration { return &d.config.ShutdownDelay }, 0),
 		Example: "shutdown_delay 15s",

@@ -38,7 +38,7 @@ var elsewhere = []string{
 	"http", "https", "health", "health_path", "health_ready", "health_metrics", "configmap", "tcp_services",
 	"udp_services", "publish_service",
 	"election_id", "election_namespace", "election_ttl", "election", "ingress_class_by_name", "publish_nodes", "http3",
-	"issuer", "chain", "host_owner",
+	"issuer", "chain", "host_owner", "admission_webhook",
 }
 
 // TestSchema checks that values.schema.json matches known-values.txt and the options of the Caddyfile.

@@ -87,6 +87,10 @@ type Options struct {
 	// HealthMetrics also serves `/metrics` on the address in `health`, with the same metrics as the admin API. Every
 	// client that can connect to this address can read the metrics. Default: only the admin API serves metrics.
 	HealthMetrics bool `json:"health_metrics,omitempty"`
+	// AdmissionWebhook answers the API server's questions whether an Ingress may be created or changed (a validating
+	// admission webhook). An Ingress that the controller would not serve as written is refused, and kubectl prints the
+	// reason. The address is also excluded from the ports of TCP services. Default: off.
+	AdmissionWebhook *AdmissionWebhook `json:"admission_webhook,omitempty"`
 	// ShutdownDelay is how long new requests are still accepted after the shutdown has begun, so that load balancers
 	// notice the shutdown by the status of `/readyz`. During this time, each response asks its client to open a new
 	// connection, which a load balancer directs to another replica: by `Connection: close` in HTTP/1.1, or by a GOAWAY
@@ -323,6 +327,21 @@ type Options struct {
 	// Admin is the address of Caddy's admin API, from "listen" in "admin" of Caddy's JSON configuration, or "off".
 	// Default: Caddy's default, which is the environment variable CADDY_ADMIN, or localhost:2019.
 	Admin string `json:"admin,omitempty"`
+}
+
+// AdmissionWebhook configures the validating admission webhook. Either Certificate and Key are set, or Configuration.
+type AdmissionWebhook struct {
+	// Listen is the address on which the webhook listens. Default: :8443.
+	Listen string `json:"listen,omitempty"`
+	// Certificate is the path of a PEM file with the certificate chain of the webhook. It is read again when it or the
+	// file in Key changes. Default: none.
+	Certificate string `json:"certificate,omitempty"`
+	// Key is the path of a PEM file with the private key of the certificate. Default: none.
+	Key string `json:"key,omitempty"`
+	// Configuration is the name of the ValidatingWebhookConfiguration of the webhook. If it is set, the controller
+	// creates a certificate authority, issues the certificate of the webhook, and writes the certificate of the
+	// authority to caBundle in this object. Default: none.
+	Configuration string `json:"configuration,omitempty"`
 }
 
 // DefaultChain is a chain that runs for all Ingresses, or for the Ingresses that its lists select.

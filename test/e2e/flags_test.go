@@ -15,13 +15,10 @@ import (
 )
 
 // TestDeploymentOfIngressNginx runs the manifests of the ingress-nginx chart with our image. It checks that the command
-// line is accepted, and that flags without effect are logged.
+// line is accepted.
 func TestDeploymentOfIngressNginx(t *testing.T) {
 	c := newCluster(t)
 	c.runNginx("testdata/ingress-nginx.yaml", "ingress-nginx-leader")
-	c.checkLog("--validating-webhook: this flag has no effect: there is no webhook yet",
-		"--validating-webhook-certificate: this flag has no effect",
-		"--validating-webhook-key: this flag has no effect")
 }
 
 // TestDeploymentOf2020 runs a deployment from the time when classes were annotations. Its TCP ports are in the
@@ -68,24 +65,6 @@ func (c *cluster) runNginx(file, lease string, changes ...func(*networkingv1.Ing
 		c.Errorf("the Lease is %v, error %v", held, err)
 	}
 	return service
-}
-
-// checkLog checks that the log of the only controller pod contains the texts.
-func (c *cluster) checkLog(says ...string) {
-	c.Helper()
-	pods, err := c.CoreV1().Pods(c.namespace).List(c.Context(),
-		metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=controller"})
-	c.must(err)
-	if len(pods.Items) != 1 {
-		c.Fatalf("there are %d pods", len(pods.Items))
-	}
-	log, err := c.CoreV1().Pods(c.namespace).GetLogs(pods.Items[0].Name, &corev1.PodLogOptions{}).DoRaw(c.Context())
-	c.must(err)
-	for _, words := range says {
-		if !strings.Contains(string(log), words) {
-			c.Errorf("the log lacks %q:\n%s", words, log)
-		}
-	}
 }
 
 // create creates the objects in a file until the test ends. NAMESPACE in the file stands for the namespace of the test.

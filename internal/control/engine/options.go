@@ -133,7 +133,7 @@ func adminAddress(o settings.Config) string { return cmp.Or(o.Admin, caddy.Defau
 // admin API.
 func ownAddresses(o settings.Config) []string {
 	var all []string
-	for _, each := range []string{adminAddress(o), o.Health} {
+	for _, each := range []string{adminAddress(o), o.Health, o.AdmissionWebhook.Address()} {
 		if each != "" && each != settings.AdminOff {
 			all = append(all, each)
 		}
@@ -200,6 +200,7 @@ func reserved(o settings.Config) []streams.ReservedPort {
 	}{
 		{"http", o.HTTP, false}, {"https", o.HTTPS, o.HTTP3 != settings.HTTP3Off},
 		{"admin", []string{adminAddress(o)}, false}, {"health", []string{o.Health}, false},
+		{"admission_webhook", []string{o.AdmissionWebhook.Address()}, false},
 	} {
 		for _, port := range portsOf(own.addresses) {
 			all = append(all, streams.ReservedPort{Protocol: ir.TCP, Port: port, Owner: own.owner})

@@ -14,6 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/kinds"
 	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/settings"
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
@@ -52,6 +53,24 @@ func TestOpenPortsArePublished(t *testing.T) {
 	e.eventually("the port is published", func() bool { return len(p.ports()) == 1 && p.ports()[0] == port })
 	s.set(&corev1.ConfigMap{ObjectMeta: meta("tcp")})
 	e.eventually("no port is published", func() bool { return len(p.ports()) == 0 })
+}
+
+// TestPortOfTheWebhook checks that no TCP service gets the port of the admission webhook.
+func TestPortOfTheWebhook(t *testing.T) {
+	port := fixture.Port(t)
+	entries := &corev1.ConfigMap{ObjectMeta: meta("tcp"), Data: map[string]string{port: "a/web:80"}}
+	o := options()
+	o.TCPServices = ir.Name{Namespace: "a", Name: "tcp"}
+	o.AdmissionWebhook = &settings.AdmissionWebhook{Listen: "127.0.0.1:" + port, Certificate: "cert", Key: "key"}
+	s := newSource(service(), entries)
+	e := adoptedBy(t, provisioned(t), engine.New(s, nil, zaptest.NewLogger(t)), o)
+	close(s.synced)
+	e.await(1)
+	v := e.Report().Get(ir.Ref{Kind: kinds.ConfigMap, Namespace: "a", Name: "tcp"})
+	if v == nil || len(v.Problems) != 1 || v.Problems[0].Reason != report.PortConflict ||
+		!strings.Contains(v.Problems[0].Message, "is the admission_webhook port of the controller itself") {
+		t.Errorf("the verdict is %+v", v)
+	}
 }
 
 func TestVerdictsOfThePublisher(t *testing.T) {

@@ -31,6 +31,8 @@ type Settings struct {
 
 	healthHost, healthPort string
 	internalNodes          bool
+	// webhook is the webhook of the flags. It is only used if its address is set.
+	webhook settings.AdmissionWebhook
 }
 
 // leasePrefix is added to the name of the Lease, so that an ingress-nginx with the same flags in the same namespace
@@ -100,6 +102,20 @@ func (s *Settings) finish() {
 	if c.Source == nil {
 		c.Source = &settings.Source{Kubernetes: new(settings.Kubernetes)}
 	}
+	s.finishWebhook()
+}
+
+// finishWebhook adds the webhook of the flags to the options. As in ingress-nginx, the files alone start no webhook. If
+// the Caddyfile configures a webhook, the flags only replace its address or its certificate.
+func (s *Settings) finishWebhook() {
+	if s.webhook.Listen == "" {
+		return
+	}
+	w := s.webhook
+	if base := s.Config.AdmissionWebhook; base != nil && w.Certificate == "" && w.Key == "" {
+		w.Certificate, w.Key, w.Configuration = base.Certificate, base.Key, base.Configuration
+	}
+	s.Config.AdmissionWebhook = &w
 }
 
 // kubernetes returns the Kubernetes section of the options, and creates it if necessary.
@@ -175,6 +191,21 @@ func readPort(s string) (string, error) {
 func readAddress(s string) ([]string, error) {
 	port, err := readPort(s)
 	return []string{":" + port}, err
+}
+
+// readListen reads the listen address of the flag validating-webhook. Empty means that there is no webhook.
+func readListen(s string) (string, error) {
+	if s == "" {
+		return "", nil
+	}
+	_, port, err := net.SplitHostPort(s)
+	if err == nil {
+		_, err = readPort(port)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%q is not an address to listen on, such as :8443", s)
+	}
+	return s, nil
 }
 
 func readList(s string) ([]string, error) {

@@ -196,3 +196,39 @@ func FuzzApply(f *testing.F) {
 		}
 	})
 }
+
+// TestWebhook checks which flags start the webhook, and that they replace the address and the certificate of a
+// Caddyfile.
+func TestWebhook(t *testing.T) {
+	const address, certificate, key = "validating-webhook", "validating-webhook-certificate", "validating-webhook-key"
+	own := &settings.AdmissionWebhook{Listen: ":9443", Configuration: "admission"}
+	for name, c := range map[string]struct {
+		base  *settings.AdmissionWebhook
+		given map[string]string
+		want  *settings.AdmissionWebhook
+	}{
+		"as in the chart of ingress-nginx": {nil,
+			map[string]string{address: ":8443", certificate: "/certificates/cert", key: "/certificates/key"},
+			&settings.AdmissionWebhook{Listen: ":8443", Certificate: "/certificates/cert", Key: "/certificates/key"}},
+		"files alone":       {nil, map[string]string{certificate: "a", key: "b"}, nil},
+		"an empty address":  {nil, map[string]string{address: "", certificate: "a", key: "b"}, nil},
+		"a Caddyfile alone": {own, nil, own},
+		"files of the flags": {own, map[string]string{address: ":8443", certificate: "a", key: "b"},
+			&settings.AdmissionWebhook{Listen: ":8443", Certificate: "a", Key: "b"}},
+		"files of the Caddyfile": {own, map[string]string{address: "[::1]:8443", certificate: "", key: ""},
+			&settings.AdmissionWebhook{Listen: "[::1]:8443", Configuration: "admission"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, problems := flags.Apply(settings.Config{AdmissionWebhook: c.base}, c.given)
+			if diff := cmp.Diff(c.want, got.Config.AdmissionWebhook); diff != "" || len(problems) > 0 {
+				t.Errorf("problems %v, -want +got:\n%s", problems, diff)
+			}
+		})
+	}
+	for _, bad := range []string{"8443", ":0", ":65536", "$(POD_IP)", "$(POD_IP):https"} {
+		if _, problems := flags.Apply(settings.Config{}, map[string]string{address: bad}); len(problems) != 1 ||
+			problems[0].Severity != report.Error {
+			t.Errorf("--%s=%s: problems are %v", address, bad, problems)
+		}
+	}
+}

@@ -190,6 +190,32 @@ var effective = option.Table[Settings, string]{
 		Parse: set(func(c *settings.Config) *bool { return &c.HealthMetrics }, readBool),
 	},
 	{
+		Name: "validating-webhook", Values: text, Default: "none", Example: ":8443", Scope: "admission_webhook",
+		Doc: "The address of [the webhook](webhook.md) that checks Ingresses before they are created or changed.",
+		Parse: func(s *Settings, value string) (err error) {
+			s.webhook.Listen, err = readListen(value)
+			return err
+		},
+	},
+	{
+		Name: "validating-webhook-certificate", Values: text, Default: "none", Example: "/usr/local/certificates/cert",
+		Scope: "admission_webhook",
+		Doc:   "The PEM file with the certificate of the webhook. It is read again when it changes.",
+		Parse: func(s *Settings, value string) error {
+			s.webhook.Certificate = value
+			return nil
+		},
+	},
+	{
+		Name: "validating-webhook-key", Values: text, Default: "none", Example: "/usr/local/certificates/key",
+		Scope: "admission_webhook",
+		Doc:   "The PEM file with the private key of the webhook. It is read again when it changes.",
+		Parse: func(s *Settings, value string) error {
+			s.webhook.Key = value
+			return nil
+		},
+	},
+	{
 		Name: "shutdown-grace-period", Values: number, Default: "0", Example: "10", Scope: "shutdown_delay",
 		Doc:   "The number of seconds for which new requests are still accepted after the shutdown has begun.",
 		Parse: set(func(c *settings.Config) *settings.Duration { return &c.ShutdownDelay }, readSeconds),

@@ -42,13 +42,15 @@ type listener struct {
 	option    string
 	addresses []string
 	networks  []string
+	// internal is true if the option is not for requests to Ingresses, so that no site can take over its address.
+	internal bool
 }
 
 // alternative returns the end of the error message about a conflict with an address of one of Caddy's apps: what the
 // administrator can do instead of changing the address of l. It returns "" if there is no alternative.
 func (l listener) alternative(app string, address caddy.NetworkAddress) string {
 	switch {
-	case l.option == "health":
+	case l.internal:
 		return ""
 	case app == appHTTP:
 		return fmt.Sprintf(", or write \"%s off\" and use the k8singress directive in a site on that address", l.option)
@@ -65,16 +67,19 @@ func listeners(c settings.Config) []listener {
 	if c.HTTP3 == settings.HTTP3Off {
 		secure = secure[:1]
 	}
-	all := []listener{{"http", c.HTTP, []string{"tcp"}}, {"https", c.HTTPS, secure}}
+	all := []listener{{"http", c.HTTP, []string{"tcp"}, false}, {"https", c.HTTPS, secure, false}}
 	if c.Health != "" {
-		all = append(all, listener{"health", []string{c.Health}, []string{"tcp"}})
+		all = append(all, listener{"health", []string{c.Health}, []string{"tcp"}, true})
+	}
+	if address := c.AdmissionWebhook.Address(); address != "" {
+		all = append(all, listener{"admission_webhook", []string{address}, []string{"tcp"}, true})
 	}
 	return all
 }
 
-// CheckAddresses returns an error if two of the options HTTP, HTTPS and Health use the same port of the same address.
-// The error message is meant for the administrator. Invalid addresses are ignored, because other code reports them.
-// Options that are not set have their default values.
+// CheckAddresses returns an error if two of the options HTTP, HTTPS, Health and AdmissionWebhook use the same port of
+// the same address. The error message is meant for the administrator. Invalid addresses are ignored, because other code
+// reports them. Options that are not set have their default values.
 func CheckAddresses(c settings.Config) error {
 	all := listeners(c.WithDefaults())
 	for i := range all {
@@ -96,7 +101,7 @@ func (l listener) check(o listener) error {
 				continue
 			}
 			remedy := "give one of the two another address, or turn it off"
-			if o.option == "health" {
+			if o.internal {
 				remedy = "give one of the two another address"
 			}
 			if a == b {

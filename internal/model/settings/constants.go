@@ -12,6 +12,9 @@ const (
 	DefaultElectionID     = "k8singress-leader"
 )
 
+// DefaultAdmissionWebhook is the default of AdmissionWebhook.Listen. It is the port of ingress-nginx's webhook.
+const DefaultAdmissionWebhook = ":8443"
+
 // DefaultShutdownTimeout is the default of ingress-nginx's worker-shutdown-timeout.
 const DefaultShutdownTimeout = Duration(240 * time.Second)
 

@@ -87,3 +87,24 @@ func TestPortRange(t *testing.T) {
 		t.Errorf("%s has other ports than its own", r)
 	}
 }
+
+// TestAdmissionWebhook checks that the webhook has exactly one source of its certificate.
+func TestAdmissionWebhook(t *testing.T) {
+	type webhook = settings.AdmissionWebhook
+	for _, c := range []struct {
+		webhook *webhook
+		fails   bool
+	}{
+		{nil, false},
+		{&webhook{Certificate: "a", Key: "b"}, false},
+		{&webhook{Configuration: "a"}, false},
+		{&webhook{}, true},
+		{&webhook{Certificate: "a"}, true},
+		{&webhook{Key: "b", Configuration: "a"}, true},
+		{&webhook{Certificate: "a", Key: "b", Configuration: "a"}, true},
+	} {
+		if err := (settings.Config{AdmissionWebhook: c.webhook}).Check(); (err != nil) != c.fails {
+			t.Errorf("%+v: %v", c.webhook, err)
+		}
+	}
+}

@@ -36,6 +36,7 @@ var proofsOfOptions = map[string]string{
 	"health_path":                 "TestHealthOptions",
 	"health_ready":                "TestHealthOptions",
 	"health_metrics":              "TestHealthOptions",
+	"admission_webhook":           "internal/control/engine:TestPortOfTheWebhook",
 	"shutdown_delay":              "k8singress:TestEndOfTheProcess",
 	"shutdown_timeout":            "k8singress:TestExitWithOpenStreams",
 	"configmap":                   "TestServerAndVia",
