@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/tls/secret"
@@ -37,6 +38,10 @@ const (
 	// spread is the minimum age of a new authority before it replaces the old one as the issuer of serving
 	// certificates. Until then the new bundle reaches all clients.
 	spread = time.Hour
+	// commonName is the start of the common name of each authority.
+	commonName = "k8singress webhook authority "
+	// maxForeign is the maximum number of authorities of other programs that Join keeps.
+	maxForeign = 2
 	// maxAuthorities limits the bundle: after the newest authorities, older ones are dropped.
 	maxAuthorities = 3
 )
@@ -75,6 +80,27 @@ func Next(files map[string][]byte, names []string, now time.Time) (map[string][]
 		next[secret.CertificateKey], next[secret.PrivateKey] = encode([]*x509.Certificate{leaf}), made.keyPEM
 	}
 	return next, earlier(renewal(bundle[0]), dueAt(leaf, bundle)), nil
+}
+
+// Join returns the bundle that clients get: the authorities in the Secret, and after them the valid authorities of other
+// programs in the bundle that the clients have now. So the servers of another program, which this one replaces or which
+// may replace it again, stay trusted. At most maxForeign of them are kept. Old authorities of this package are dropped,
+// so that an authority whose key has leaked can be replaced by deleting the Secret.
+func Join(bundle, current []byte, now time.Time) []byte {
+	known, err := secret.ParseCertificates(Bundle, bundle)
+	if err != nil {
+		return bundle
+	}
+	// Text that cannot be parsed would make the API server reject the webhook, so it is not kept.
+	others, _ := secret.ParseCertificates(Bundle, current)
+	joined, foreign := slices.Clone(known), 0
+	for _, c := range others {
+		if foreign < maxForeign && c.IsCA && now.Before(c.NotAfter) &&
+			!strings.HasPrefix(c.Subject.CommonName, commonName) && !slices.ContainsFunc(joined, c.Equal) {
+			joined, foreign = append(joined, c), foreign+1
+		}
+	}
+	return encode(joined)
 }
 
 // authorities returns the valid authorities in the files, the newest first, and the private key of the newest. The key
@@ -155,7 +181,7 @@ type made struct {
 func newAuthority(now time.Time) (made, error) {
 	template := &x509.Certificate{
 		// The time distinguishes the authorities of a bundle for a reader. Clients compare keys.
-		Subject:   pkix.Name{CommonName: "k8singress webhook authority " + now.UTC().Format(time.RFC3339)},
+		Subject:   pkix.Name{CommonName: commonName + now.UTC().Format(time.RFC3339)},
 		NotBefore: now.Add(-backdate), NotAfter: now.Add(authorityLife),
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign,
 	}

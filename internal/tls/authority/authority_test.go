@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"maps"
 	"net"
 	"reflect"
@@ -98,7 +99,8 @@ func TestRepair(t *testing.T) {
 		{"serving key of another", func(f files) { f[secret.PrivateKey] = other[secret.PrivateKey] }, true},
 		{"serving certificate of another authority", func(f files) { maps.Copy(f, foreign.Secret()) }, true},
 		{"authority's key", func(f files) { delete(f, authority.AuthorityKey) }, true},
-		{"authority's key of another", func(f files) { f[authority.AuthorityKey] = other[authority.AuthorityKey] }, true},
+		{"another key of the authority",
+			func(f files) { f[authority.AuthorityKey] = other[authority.AuthorityKey] }, true},
 		{"bundle", func(f files) { f[authority.Bundle] = []byte("-----BEGIN") }, false},
 		{"bundle of another", func(f files) { f[authority.Bundle] = other[authority.Bundle] }, false},
 		{"bundle of a certificate", func(f files) { f[authority.Bundle] = foreign.PEM() }, false},
@@ -160,6 +162,56 @@ func TestOtherFiles(t *testing.T) {
 	if made, _ := next(t, files{"note": []byte("mine")}, begin); string(made["note"]) != "mine" {
 		t.Errorf("the files are %v", slices.Sorted(maps.Keys(made)))
 	}
+}
+
+// TestJoin checks which authorities of another bundle stay trusted.
+func TestJoin(t *testing.T) {
+	made, _ := next(t, nil, begin)
+	old, _ := next(t, nil, begin)
+	ours := made[authority.Bundle]
+	valid := func(name string) []byte {
+		return fixture.Identify(t, nil, &x509.Certificate{Subject: pkix.Name{CommonName: name}, IsCA: true,
+			BasicConstraintsValid: true, NotBefore: begin, NotAfter: begin.Add(day)}).PEM()
+	}
+	job, cluster, third := valid("nil1"), valid("cluster"), valid("third")
+	join := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+	for _, c := range []struct {
+		name          string
+		current, want []byte
+	}{
+		{"nothing", nil, ours},
+		{"our own", ours, ours},
+		{"an old authority of ours", old[authority.Bundle], ours},
+		{"the Job of ingress-nginx", job, join(ours, job)},
+		{"the result", join(ours, job), join(ours, job)},
+		{"several", join(job, old[authority.Bundle], job, cluster, third), join(ours, job, cluster)},
+		{"no PEM", []byte("none"), ours},
+		{"half a certificate", join(job, []byte("-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n")), ours},
+		{"no authority", fixture.Certificate(t, name).PEM(), ours},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := authority.Join(ours, c.current, begin.Add(time.Hour)); !bytes.Equal(got, c.want) {
+				t.Errorf("the bundle is\n%s\nwant\n%s", got, c.want)
+			}
+		})
+	}
+	if got := authority.Join(ours, job, begin.Add(2*day)); !bytes.Equal(got, ours) {
+		t.Error("an expired authority is kept")
+	}
+}
+
+// FuzzJoin checks that the authorities of the Secret stay first, and that a second call changes nothing.
+func FuzzJoin(f *testing.F) {
+	made, _ := next(f, nil, begin)
+	ours := made[authority.Bundle]
+	f.Add(ours)
+	f.Add(fixture.Authority(f, nil, "other").PEM())
+	f.Fuzz(func(t *testing.T, current []byte) {
+		joined := authority.Join(ours, current, begin)
+		if !bytes.HasPrefix(joined, ours) || !bytes.Equal(authority.Join(ours, joined, begin), joined) {
+			t.Errorf("the bundle is\n%s", joined)
+		}
+	})
 }
 
 // FuzzNext checks that clients can connect with the result, whatever the Secret contains.
