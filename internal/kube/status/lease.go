@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	kubeclient "github.com/k8singress/k8singress/internal/kube/client"
+	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
 // Times are the durations of leader election. Duration is how long a Lease is valid without renewal, Renew is how long
@@ -32,8 +33,14 @@ func TimesOf(duration time.Duration) Times {
 // releases the Lease, so that the next leader does not have to wait until the Lease expires. Written statuses are not
 // removed.
 //
-// Without leader election, Run starts to write at once.
+// Without leader election, Run starts to write at once. Run also watches the certificate of the webhook, whether this
+// replica is the leader or not.
 func (w *Writer) Run(ctx context.Context) {
+	ctx, stop := context.WithCancel(ctx)
+	var watching panics.Group
+	defer watching.Wait()
+	defer stop()
+	watching.Go("status/certificate", func() { w.webhook.Run(ctx) })
 	if w.options.NoElection {
 		w.options.Log.Info("leader election is off: this replica writes status and Events")
 		w.lead(ctx)

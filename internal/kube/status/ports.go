@@ -25,7 +25,8 @@ type ports struct {
 	client  kubernetes.Interface
 	options Options
 	wake    chan struct{}
-	changed chan struct{}
+	// changed is called when verdicts has changed.
+	changed func()
 	// verdicts is never nil.
 	verdicts atomic.Pointer[[]*report.Verdict]
 
@@ -40,9 +41,9 @@ type ports struct {
 	podKnown bool
 }
 
-func newPorts(client kubernetes.Interface, o Options) *ports {
+func newPorts(client kubernetes.Interface, changed func(), o Options) *ports {
 	p := &ports{
-		client: client, options: o, wake: make(chan struct{}, 1), changed: make(chan struct{}, 1),
+		client: client, options: o, wake: make(chan struct{}, 1), changed: changed,
 		services: map[ir.Name]*ownService{},
 	}
 	p.verdicts.Store(&[]*report.Verdict{})
@@ -123,11 +124,11 @@ func serviceIn(s *snapshot.Snapshot, name ir.Name) *corev1.Service {
 	return service
 }
 
-// setVerdicts sets the result of Writer.Verdicts. If it has changed, setVerdicts sends a value on the channel changed.
+// setVerdicts sets the problems of the ports. If they have changed, setVerdicts calls changed.
 func (p *ports) setVerdicts(verdicts []*report.Verdict) {
 	if !slices.EqualFunc(*p.verdicts.Load(), verdicts, (*report.Verdict).Equal) {
 		p.verdicts.Store(&verdicts)
-		signal(p.changed)
+		p.changed()
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	kubeclient "github.com/k8singress/k8singress/internal/kube/client"
+	"github.com/k8singress/k8singress/internal/kube/webhook"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/kinds"
 	"github.com/k8singress/k8singress/internal/model/report"
@@ -53,6 +54,9 @@ type Writer struct {
 	wake     chan struct{}
 	memory   *memory
 	ports    *ports
+	webhook  *webhook.Keeper
+	// reported receives a value when the result of Verdicts has changed.
+	reported chan struct{}
 	// updates is set if RBAC only allows writing statuses with an update, not with a patch. coreEvents is set if RBAC
 	// only allows writing Events with the core API.
 	updates, coreEvents atomic.Bool
@@ -73,11 +77,15 @@ func New(client kubernetes.Interface, objects metadata.Interface, o Options) (*W
 	if err != nil {
 		return nil, fmt.Errorf("reading the host name, which identifies this replica in the Lease: %w", err)
 	}
-	return &Writer{
+	w := &Writer{
 		client: client, objects: objects, options: o, identity: name + "_" + string(uuid.NewUUID()),
-		wake:   make(chan struct{}, 1),
-		memory: newMemory(), ports: newPorts(client, o),
-	}, nil
+		wake: make(chan struct{}, 1), reported: make(chan struct{}, 1),
+		memory: newMemory(),
+	}
+	changed := func() { signal(w.reported) }
+	w.ports = newPorts(client, changed, o)
+	w.webhook = webhook.New(client, o.PodNamespace, changed, o.Log)
+	return w, nil
 }
 
 // Publish sets the newest report, from which the Writer derives the status and Events to write. s is the snapshot to
@@ -96,12 +104,17 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// Verdicts returns the problems that the leader found with the ports of the controller's own Service. It is empty if
-// this replica is not the leader.
-func (w *Writer) Verdicts() []*report.Verdict { return *w.ports.verdicts.Load() }
+// Verdicts returns the problems that the leader found with the ports of the controller's own Service, and with the
+// certificates of the webhook. It is empty if this replica is not the leader.
+func (w *Writer) Verdicts() []*report.Verdict {
+	return slices.Concat(*w.ports.verdicts.Load(), w.webhook.Verdicts())
+}
 
 // Changed returns a channel that receives a value when the problems that Verdicts returns have changed.
-func (w *Writer) Changed() <-chan struct{} { return w.ports.changed }
+func (w *Writer) Changed() <-chan struct{} { return w.reported }
+
+// Webhook returns the keeper of the webhook's certificates. It works while Run does.
+func (w *Writer) Webhook() *webhook.Keeper { return w.webhook }
 
 // Leader reports whether this replica is the leader. Only the leader writes.
 func (w *Writer) Leader() bool { return w.leader.Load() }
@@ -116,6 +129,7 @@ func (w *Writer) lead(ctx context.Context) {
 	var working panics.Group
 	working.Go("status/queue", func() { queue.run(ctx, w.write) })
 	working.Go("status/ports", func() { w.ports.lead(ctx, &w.desired) })
+	working.Go("status/webhook", func() { w.webhook.Lead(ctx) })
 	w.memory.newTerm()
 	w.enqueue(queue)
 	for ctx.Err() == nil {

@@ -60,6 +60,8 @@ const (
 	PortNotPublished Reason = "PortNotPublished"
 	PortUnreachable  Reason = "PortUnreachable"
 
+	WebhookNotReady Reason = "WebhookNotReady"
+
 	EndpointsUnhealthy Reason = "EndpointsUnhealthy"
 
 	SecretNotFound         Reason = "SecretNotFound"
