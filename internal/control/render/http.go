@@ -55,8 +55,11 @@ func (m chains) route(route *ir.Route) *document.Route {
 	}
 	for i := range route.Backends {
 		b := &route.Backends[i]
-		r.Split = append(r.Split, &document.Share{Destination: m.destination(route, filters, b), Weight: b.Weight,
-			Fallback: b.Fallback})
+		share := &document.Share{Destination: m.destination(route, filters, b), Weight: b.Weight, Fallback: b.Fallback}
+		if b.Canary != (ir.Origin{}) {
+			share.Canary = b.Canary.String()
+		}
+		r.Split = append(r.Split, share)
 	}
 	return r
 }

@@ -128,6 +128,9 @@ type Share struct {
 	// If Fallback is set, this destination also gets the requests of the other destinations while their backends have
 	// no endpoints.
 	Fallback bool `json:"fallback,omitempty"`
+	// Canary is the canary that gets this share, as "Kind/namespace/name". It is empty if the share belongs to the
+	// object in the Origin of the route.
+	Canary string `json:"canary,omitempty"`
 }
 
 // Destination defines how a request is processed: by a handler chain, whose last handler sends it to a backend.

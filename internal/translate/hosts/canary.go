@@ -84,7 +84,7 @@ func (m *mergeState) join(r *Contribution, p *Path) {
 		}
 		of := CanaryBackend{r.Ref(), p.Backend.ID}
 		m.Mains[of] = append(m.Mains[of], main.by.Ref())
-		m.share(main.route, routesWith(r.Canary, main.route, p.Backend))
+		m.share(main.route, routesWith(r.Canary, main.route, ir.WeightedBackend{Backend: p.Backend, Canary: r.Ref()}))
 		return
 	}
 	m.problem(r, problem)
@@ -125,10 +125,14 @@ func (m *mergeState) share(route *ir.Route, by []*ir.Route) {
 // routesWith returns the routes that replace the route main of a main object and divide its requests between the main
 // object's backend and the canary's backend. As in ingress-nginx, session cookies have the highest precedence, then the
 // canary's header, its cookie and its weight. All other settings are copied from main. While the canary's backend has
-// no endpoints, the main object's backend serves all requests.
-func routesWith(c *ir.Canary, main *ir.Route, backend *ir.Backend) []*ir.Route {
+// no endpoints, the main object's backend serves all requests. The weight of canary is set here.
+func routesWith(c *ir.Canary, main *ir.Route, canary ir.WeightedBackend) []*ir.Route {
+	weighted := func(weight int) ir.WeightedBackend {
+		canary.Weight = weight
+		return canary
+	}
 	toMain := main.Backends
-	toCanary := []ir.WeightedBackend{{Backend: backend, Weight: 1}, {Backend: toMain[0].Backend, Fallback: true}}
+	toCanary := []ir.WeightedBackend{weighted(1), {Backend: toMain[0].Backend, Fallback: true}}
 	var routes []*ir.Route
 	on := func(to []ir.WeightedBackend, conditions *ir.Conditions) {
 		route := *main
@@ -166,7 +170,7 @@ func routesWith(c *ir.Canary, main *ir.Route, backend *ir.Backend) []*ir.Route {
 		on(toCanary, nil)
 	default:
 		on([]ir.WeightedBackend{
-			{Backend: toMain[0].Backend, Weight: c.Total - weight, Fallback: true}, {Backend: backend, Weight: weight},
+			{Backend: toMain[0].Backend, Weight: c.Total - weight, Fallback: true}, weighted(weight),
 		}, nil)
 	}
 	return routes
