@@ -16,8 +16,11 @@ import (
 // responds must call it exactly once per request, even if the request is rejected before its route is looked up. known
 // is false if no Ingress defines the host of the request.
 func account(table *live.Table, x *exchange.Exchange, began time.Time, known bool) {
-	requests.record(x.Status, began)
-	table.AccessLog().Record(x, began, known)
+	ended := time.Now()
+	answer := x.Measure(began, ended)
+	requests.record(answer.Status, answer.Took)
+	x.Meter.Record(&answer)
+	table.AccessLog().Record(x, ended, answer.Took, known)
 }
 
 // accountedKey is the key under which the context of each request to Caddy's HTTP server contains a *bool. The bool is

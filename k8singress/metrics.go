@@ -41,8 +41,8 @@ func (m *requestMetrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.requests, m.duration}
 }
 
-// record counts a request with its response status and start time.
-func (m *requestMetrics) record(status int, began time.Time) {
+// record counts a request with its response status and duration.
+func (m *requestMetrics) record(status int, took time.Duration) {
 	if status < 0 || status >= len(m.byCode) {
 		status = 0
 	}
@@ -53,5 +53,5 @@ func (m *requestMetrics) record(status int, began time.Time) {
 		m.byCode[status].Store(counter)
 	}
 	(*counter).Inc()
-	m.duration.Observe(time.Since(began).Seconds())
+	m.duration.Observe(took.Seconds())
 }

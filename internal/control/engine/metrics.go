@@ -61,7 +61,8 @@ func newMetrics() *metrics {
 func (e *Engine) Collectors() []prometheus.Collector {
 	own := []prometheus.Collector{
 		e.metrics.reloads, e.metrics.endpointUpdates, e.metrics.applySeconds, e.metrics.certificates, e.metrics.ports,
-		expiries{e.live.Certificates}, unhealthy{e.live.Health}, refused{e.endpoints}, e.live.Table.AccessLogs(),
+		expiries{e.live.Certificates}, unhealthy{e.live.Health}, refused{e.endpoints}, e.live.Table.Meters(),
+		e.live.Table.AccessLogs(),
 		e.live.Table.Spans(),
 		e.live.Ports().Collector(),
 	}

@@ -56,15 +56,14 @@ func New(of *ir.AccessLog, files *Files, output Output) *Log {
 	return l
 }
 
-// Record logs a request after its response has ended. known is true if an Ingress defines the host of the request. If l
-// is nil, Record does nothing.
-func (l *Log) Record(x *exchange.Exchange, began time.Time, known bool) {
+// Record logs a request that has ended at the time now, and has taken the time took. known is true if an Ingress defines
+// the host of the request. If l is nil, Record does nothing.
+func (l *Log) Record(x *exchange.Exchange, now time.Time, took time.Duration, known bool) {
 	if l == nil {
 		return
 	}
 	skipped := !known && !l.unknown || x.Unlogged || x.Route != nil && x.Route.Unlogged || l.skips(x.Target)
-	now := time.Now()
-	switch took := now.Sub(began); {
+	switch {
 	case l.output != nil:
 		l.output.Record(x, took, skipped)
 	case !skipped:

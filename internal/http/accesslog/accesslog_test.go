@@ -160,33 +160,33 @@ func TestFile(t *testing.T) {
 	path := filepath.Join(folder, "access.log")
 	l := New(&ir.AccessLog{Path: path, Format: "$request", Skip: []string{"/skipped", "~^/.*z$"}}, files, nil)
 	for _, target := range []string{"/a", "/skipped", "/yz", "/b"} {
-		l.Record(answered(target), time.Now(), true)
+		l.Record(answered(target), time.Now(), 0, true)
 	}
-	l.Record(answered("/nobody"), time.Now(), false)
+	l.Record(answered("/nobody"), time.Now(), 0, false)
 	x := answered("/off")
 	x.Route.Unlogged = true
-	l.Record(x, time.Now(), true)
+	l.Record(x, time.Now(), 0, true)
 	x = answered("/off-by-a-program")
 	x.Unlogged = true
-	l.Record(x, time.Now(), true)
+	l.Record(x, time.Now(), 0, true)
 	const want = "GET /a HTTP/1.1\nGET /b HTTP/1.1\n"
 	fixture.Eventually(t, "two lines", func() error { return has(path, regexp.QuoteMeta(want)) })
 	if err := os.Rename(path, path+".1"); err != nil {
 		t.Fatal(err)
 	}
 	fixture.Eventually(t, "a line in another file", func() error {
-		l.Record(answered("/c"), time.Now(), true)
+		l.Record(answered("/c"), time.Now(), 0, true)
 		return has(path, "(GET /c HTTP/1.1\n)+")
 	})
 	lost := New(&ir.AccessLog{Path: filepath.Join(folder, "none", "access.log")}, files, nil)
-	lost.Record(answered("/"), time.Now(), true)
+	lost.Record(answered("/"), time.Now(), 0, true)
 	fixture.Eventually(t, "a dropped line", func() error {
 		if n := files.dropped.Load(); n != 1 {
 			return fmt.Errorf("there are %d", n)
 		}
 		return nil
 	})
-	New(&ir.AccessLog{Off: true}, files, nil).Record(answered("/"), time.Now(), true)
+	New(&ir.AccessLog{Off: true}, files, nil).Record(answered("/"), time.Now(), 0, true)
 }
 
 // TestFlush checks that all lines are in the file after Flush.
@@ -194,7 +194,7 @@ func TestFlush(t *testing.T) {
 	files, path := NewFiles(zap.NewNop()), filepath.Join(t.TempDir(), "access.log")
 	l := New(&ir.AccessLog{Path: path, Format: "$status"}, files, nil)
 	for range 3 {
-		l.Record(answered("/"), time.Now(), true)
+		l.Record(answered("/"), time.Now(), 0, true)
 	}
 	files.Flush()
 	if err := has(path, "(200\n){3}"); err != nil {
@@ -215,6 +215,6 @@ func BenchmarkNote(b *testing.B) {
 	x := answered("/x?y", message.NewField("User-Agent", "curl/8"))
 	b.ReportAllocs()
 	for b.Loop() {
-		l.Record(x, time.Now(), true)
+		l.Record(x, time.Now(), 0, true)
 	}
 }

@@ -24,6 +24,7 @@ func (x *Exchange) Next() (address string, ok bool) {
 	}
 	x.tried = append(x.tried, choice.Endpoint)
 	x.choice, x.start, x.open, x.measured, x.latency = choice, time.Now(), true, false, 0
+	x.firstByte = time.Time{}
 	choice.Begin()
 	x.setCookie()
 	return choice.Endpoint.Address(), true
@@ -57,6 +58,7 @@ func (x *Exchange) ResponseStarted(since time.Time) {
 		since = x.start
 	}
 	x.measured, x.latency = true, time.Since(since)
+	x.firstByte = since.Add(x.latency)
 	x.choice.Measure(x.latency)
 }
 

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/http/meter"
 	"github.com/k8singress/k8singress/internal/http/mtls"
 	"github.com/k8singress/k8singress/internal/http/realip"
 	"github.com/k8singress/k8singress/internal/http/variables"
@@ -37,6 +38,11 @@ type Exchange struct {
 	Global  *ir.Global
 	// Headers are the administrator's changes to header fields. Nil means that there are no changes.
 	Headers *Headers
+	// Meter counts the requests of the route. It is nil for a request that matches no route.
+	Meter *meter.Route
+	// Received is the number of body bytes that were read from the client in order to forward them. Received and Relayed
+	// also include the bytes from and to the client after an upgrade to another protocol.
+	Received, Relayed int64
 	// Variables are the variables that the administrator defines. Nil means that there are none.
 	Variables *variables.Set
 	// Peer describes the client certificate of the connection. It is nil if the host does not request client
@@ -159,6 +165,8 @@ type Exchange struct {
 	// is this response time.
 	measured bool
 	latency  time.Duration
+	// firstByte is when the head of the endpoint's response arrived, or zero if the current attempt has no response.
+	firstByte time.Time
 	// cookie is the Set-Cookie value of the session cookie, or empty if no cookie is set. If noCookie is true, the
 	// response never sets a session cookie.
 	cookie   string

@@ -9,6 +9,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/http/meter"
 	"github.com/k8singress/k8singress/internal/http/mtls"
 	"github.com/k8singress/k8singress/internal/http/proxy"
 	"github.com/k8singress/k8singress/internal/http/tracing"
@@ -62,6 +63,8 @@ type destination struct {
 	// from document.Destination.
 	access string
 	users  []ir.Users
+	// meter counts the requests of the destination. It is nil for the default backend, which has no route.
+	meter *meter.Route
 }
 
 // host is a virtual host. It finds the route for a path.

@@ -103,8 +103,12 @@ func (t *Table) serveRoute(x *exchange.Exchange, index *index, name, location st
 		if t.isProbe(x, index, h, route, path) {
 			return Probe, nil
 		}
-		if route != nil && route.tracing != nil {
-			t.global.tracer.Load().Begin(x, route.tracing)
+		if route != nil {
+			// The request counts for the route, even if it is rejected before it gets to the handler chain.
+			x.Meter = route.meter
+			if route.tracing != nil {
+				t.global.tracer.Load().Begin(x, route.tracing)
+			}
 		}
 		if err := t.checkPath(x, h, route); err != nil {
 			return Served, err
@@ -168,6 +172,8 @@ func refuse(x *exchange.Exchange, why *mtls.Refusal) error {
 
 func (t *Table) serveOn(x *exchange.Exchange, i *instance, route *Route, to *destination) error {
 	defer i.release()
+	x.Meter = to.meter
+	defer to.meter.Begin().End()
 	if x.Reroutes > 0 {
 		leaveNamespace(x, i.steps)
 	}

@@ -7,10 +7,10 @@ import (
 
 // newSplit creates the split that distributes the requests of a route over several destinations by their weights. The
 // parameter to is a function that converts a destination from the format of the live configuration.
-func newSplit(shares []*document.Share, to func(*document.Destination) destination) *split.Split[*destination] {
+func newSplit(shares []*document.Share, to func(*document.Share) destination) *split.Split[*destination] {
 	all := make([]split.Share[*destination], len(shares))
 	for i, d := range shares {
-		next := to(&d.Destination)
+		next := to(d)
 		all[i] = split.Share[*destination]{To: &next, Weight: d.Weight, Fallback: d.Fallback}
 	}
 	return split.New((*destination).empty, all...)

@@ -14,6 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/http/accesslog"
 	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/filter"
+	"github.com/k8singress/k8singress/internal/http/meter"
 	"github.com/k8singress/k8singress/internal/http/mirror"
 	"github.com/k8singress/k8singress/internal/http/mtls"
 	"github.com/k8singress/k8singress/internal/http/proxy"
@@ -45,6 +46,8 @@ type Table struct {
 	connections *proxy.Pool
 	// services is the pool of connections to services that filters call, such as external authentication services.
 	services *proxy.Pool
+	// meters counts the requests of each route.
+	meters meter.Registry
 	// logs holds the open files of the access logs.
 	logs *accesslog.Files
 	// spans sends tracing spans to OpenTelemetry collectors.
@@ -103,6 +106,9 @@ func NewTable(backends *endpoints.Table, authorities *trust.Store) *Table {
 	t.shared.Users.OnChange(t.checkUsers)
 	return t
 }
+
+// Meters returns the counters of the routes. They also provide metrics.
+func (t *Table) Meters() *meter.Registry { return &t.meters }
 
 // Shared returns the resources, such as caches, that the filters of all handler chains share.
 func (t *Table) Shared() *filter.Shared { return t.shared }
@@ -191,10 +197,12 @@ func (t *Table) route(g *group, h *host, d *document.Route) {
 	}
 	r.tracing = tracing.NewRoute(&r.Route)
 	if len(d.Split) > 0 {
-		r.split = newSplit(d.Split, t.destination)
+		r.split = newSplit(d.Split, func(share *document.Share) destination {
+			return t.destination(&share.Destination, labelsOf(h.name, d, share))
+		})
 		r.destination = *r.split.Shares[0].To
 	} else {
-		r.destination = t.destination(&d.Destination)
+		r.destination = t.destination(&d.Destination, labelsOf(h.name, d, nil))
 	}
 	if err := r.match(d.Match); err != nil {
 		t.makeUnavailable(r, err)
@@ -222,12 +230,18 @@ func (r *Route) match(conditions *ir.Conditions) (err error) {
 // makeUnavailable replaces the destination of a route with a chain that responds with 503. If the route were removed
 // instead, its requests would match the next route, which may not have the same access rules.
 func (t *Table) makeUnavailable(r *Route, why error) {
+	closed := destination{chain: newUnavailable(why)}
+	if m := r.destination.meter; m != nil {
+		closed.meter = t.meters.Acquire(m.Labels)
+	}
 	t.dropRoute(r)
-	r.split, r.errors, r.destination = nil, nil, destination{chain: newUnavailable(why)}
+	r.split, r.errors, r.destination = nil, nil, closed
 }
 
-func (t *Table) destination(d *document.Destination) destination {
-	to := destination{access: d.Access, users: d.Users}
+// destination converts a destination from the format of the live configuration. labels identify the counters of its
+// requests.
+func (t *Table) destination(d *document.Destination, labels meter.Labels) destination {
+	to := destination{access: d.Access, users: d.Users, meter: t.meters.Acquire(labels)}
 	if d.Backend != "" {
 		to.backend = t.backends.Backend(d.Backend)
 	}
@@ -274,6 +288,7 @@ func (t *Table) dropRoute(r *Route) {
 	for d := range r.destinations {
 		t.forget(d.chain)
 		d.secured.Release()
+		t.meters.Release(d.meter)
 	}
 }
 

@@ -138,6 +138,17 @@ func (b *body) read() error {
 	return nil
 }
 
+// received returns the number of body bytes that were read from the client.
+func (b *body) received() int64 {
+	switch {
+	case b == nil:
+		return 0
+	case b.rest != nil:
+		return b.rest.size.Load()
+	}
+	return b.length
+}
+
 // grow replaces the buffer with a larger one. It returns false if the memory budget does not allow it. A buffer from
 // longBodyBuffers is used only if the whole body may fit into it.
 func (b *body) grow() bool {
@@ -272,7 +283,9 @@ type clientBody struct {
 	writer message.Writer
 	// maxSize is the maximum size of the body, or ir.NoLimit. length is the size that the client has declared; it is
 	// negative if the client has not declared it. size is the number of bytes read so far. All are in bytes.
-	maxSize, length, size int64
+	maxSize, length int64
+	// size is atomic because another goroutine may still read the body when the request ends.
+	size atomic.Int64
 	// mayHaveTrailers is true if trailer fields may follow the body. They are available once the end of the body has
 	// been read.
 	mayHaveTrailers bool
@@ -294,14 +307,14 @@ var errTooLarge = errors.New("the request body exceeds the size limit")
 // Read reads from the client.
 func (i *clientBody) Read(b []byte) (int, error) {
 	n, err := i.source.Read(b)
-	i.size += int64(n)
+	size := i.size.Add(int64(n))
 	i.lastRead.Store(int64(time.Since(i.start)))
 	switch {
-	case i.maxSize != ir.NoLimit && i.size > i.maxSize:
+	case i.maxSize != ir.NoLimit && size > i.maxSize:
 		err = errTooLarge
-	case errors.Is(err, io.EOF) && i.size < i.length:
+	case errors.Is(err, io.EOF) && size < i.length:
 		err = io.ErrUnexpectedEOF
-	case errors.Is(err, io.EOF) || i.size == i.length && !i.mayHaveTrailers && !i.endIsSeparate:
+	case errors.Is(err, io.EOF) || size == i.length && !i.mayHaveTrailers && !i.endIsSeparate:
 		i.ended.Store(true)
 	}
 	return n, err

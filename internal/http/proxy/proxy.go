@@ -52,6 +52,7 @@ func (r *request) forward(secured *Secured) (err error) {
 			err = r.try()
 		}
 	}
+	r.Received += r.body.received()
 	r.body.release()
 	if err == nil && r.replaced != nil {
 		return r.replaced

@@ -51,15 +51,18 @@ func (r *request) switched(c *conn) error {
 		if _, err := conn.Write(in); err != nil {
 			return nil //nolint:nilerr // A client that leaves ends its WebSocket in this way.
 		}
+		r.Relayed += int64(len(in))
 	}
 	end := func() {
 		_ = conn.Close()
 		_ = c.socket.Close()
 	}
 	var both panics.Group
-	both.Go("proxy/websocket", func() { t.copy(c.socket, conn) }, end)
-	both.Go("proxy/websocket", func() { t.copy(conn, c.socket) }, end)
+	var in, out int64
+	both.Go("proxy/websocket", func() { in = t.copy(c.socket, conn) }, end)
+	both.Go("proxy/websocket", func() { out = t.copy(conn, c.socket) }, end)
 	both.Wait()
+	r.Received, r.Relayed = r.Received+in, r.Relayed+out
 	return nil
 }
 
@@ -87,29 +90,31 @@ func (t *tunnel) record(anything bool) (tooLong bool) {
 }
 
 // copy copies the data of one direction. At the end of the source, it closes only this direction. After any other
-// error, it closes both connections.
-func (t *tunnel) copy(to, from net.Conn) {
+// error, it closes both connections. It returns the number of bytes that it has copied.
+func (t *tunnel) copy(to, from net.Conn) (copied int64) {
 	buffer := small.Get()
-	t.copyWith(buffer.Bytes(), to, from)
+	copied = t.copyWith(buffer.Bytes(), to, from)
 	buffer.Release()
+	return copied
 }
 
-func (t *tunnel) copyWith(buffer []byte, to, from net.Conn) {
+func (t *tunnel) copyWith(buffer []byte, to, from net.Conn) (copied int64) {
 	for {
 		now := time.Now()
 		_ = from.SetReadDeadline(now.Add(t.tick))
 		_ = to.SetWriteDeadline(now.Add(t.limit + t.tick))
 		n, err := move(to, from, buffer)
+		copied += n
 		silent := t.record(n > 0)
 		switch {
 		case err == nil && !errors.Is(netconn.CloseWrite(to), errors.ErrUnsupported):
-			return
+			return copied
 		case !isTimeout(err) || silent || time.Since(now) >= t.limit+t.tick:
 			// Close both connections after an error, if no data was copied in either direction for too long, or if the
 			// data could not be written in time.
 			_ = to.Close()
 			_ = from.Close()
-			return
+			return copied
 		}
 	}
 }

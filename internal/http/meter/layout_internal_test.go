@@ -1,0 +1,27 @@
+package meter
+
+import (
+	"testing"
+	"unsafe"
+)
+
+// TestCellsAreAligned checks that cells of different routes, and the cells of one route, never share a cache line of 64
+// bytes.
+func TestCellsAreAligned(t *testing.T) {
+	const line = 64
+	registry := new(Registry)
+	for i := range 1000 {
+		route := registry.Acquire(Labels{Path: string(rune('a' + i))})
+		if at := uintptr(unsafe.Pointer(&route.first)); at%line != 0 {
+			t.Fatalf("route %d is at the address %x, which is no multiple of %d", i, at, line)
+		}
+	}
+	route := registry.Acquire(Labels{})
+	for range manyCollisions {
+		route.collided()
+	}
+	more := *route.more.Load()
+	if at := uintptr(unsafe.Pointer(&more[0])); at%line != 0 || unsafe.Sizeof(cell{})%line != 0 || len(more)&(len(more)-1) != 0 {
+		t.Errorf("%d cells of %d bytes are at the address %x", len(more), unsafe.Sizeof(cell{}), at)
+	}
+}

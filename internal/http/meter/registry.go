@@ -1,0 +1,133 @@
+// Package meter counts the requests of each route. A route in the routing table holds a pointer to its counters, so that
+// a request needs neither a map lookup nor an allocation. The counters belong to the labels of the route: they continue
+// if its settings change, and end with the last route that has these labels.
+package meter
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+// Labels identify the counters of a route. They come from the objects that define the route, and never from a request,
+// so that clients cannot create series.
+type Labels struct {
+	// Namespace and Ingress name the object that serves the request. For the share of a canary, it is the canary.
+	Namespace, Ingress string
+	// Service is the Service of the rule in that object.
+	Service string
+	// Host and Path are the host and the path of the rule. Host is empty for a rule without a host.
+	Host, Path string
+	// Canary is the ID of the backend ("namespace/service/port") if the route is the share of a canary, and otherwise
+	// empty. MainIngress and MainService then name the Ingress beside which the canary stands, and its Service.
+	Canary, MainIngress, MainService string
+}
+
+// maxLabel is the maximum size of a label in bytes. The names of Kubernetes objects have at most 253 characters, but a
+// path can be as long as its object.
+const maxLabel = 512
+
+// bounded returns the labels with the values that metrics have: valid UTF-8 of at most maxLabel bytes each. Routes whose
+// labels differ only behind that size share their counters.
+func (l Labels) bounded() Labels {
+	for _, value := range []*string{
+		&l.Namespace, &l.Ingress, &l.Service, &l.Host, &l.Path, &l.Canary, &l.MainIngress, &l.MainService,
+	} {
+		if len(*value) > maxLabel {
+			*value = strings.Clone((*value)[:maxLabel])
+			for !utf8.ValidString(*value) && len(*value) > maxLabel-utf8.UTFMax {
+				*value = (*value)[:len(*value)-1]
+			}
+		}
+		if !utf8.ValidString(*value) {
+			*value = strings.ToValidUTF8(*value, "\uFFFD")
+		}
+	}
+	return l
+}
+
+// Compare is a comparison function that sorts labels by namespace, Ingress, Service, host and path. It returns zero for
+// labels that differ only in the fields about canaries: their series have the same labels.
+func (l *Labels) Compare(with *Labels) int {
+	return cmp.Or(cmp.Compare(l.Namespace, with.Namespace), cmp.Compare(l.Ingress, with.Ingress),
+		cmp.Compare(l.Service, with.Service), cmp.Compare(l.Host, with.Host), cmp.Compare(l.Path, with.Path))
+}
+
+// Registry holds the counters of all routes. The zero value is an empty registry. It is safe for concurrent use, but
+// requests do not use it.
+type Registry struct {
+	mu     sync.Mutex
+	routes map[Labels]*Route
+	// peak is the largest size of the map since it was created.
+	peak int
+}
+
+// Acquire returns the counters for the labels. Each call needs a call of Release.
+func (r *Registry) Acquire(of Labels) *Route {
+	of = of.bounded()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	route := r.routes[of]
+	if route == nil {
+		if r.routes == nil {
+			r.routes = map[Labels]*Route{}
+		}
+		route = &Route{Labels: of}
+		r.routes[of] = route
+		r.peak = max(r.peak, len(r.routes))
+	}
+	route.users++
+	return route
+}
+
+// minShrunk is the smallest peak of a map that Release shrinks.
+const minShrunk = 256
+
+// Release ends one use of the counters. The last use ends their series. Requests in progress can still use the counters.
+// If the route is nil, Release does nothing.
+func (r *Registry) Release(route *Route) {
+	if route == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if route.users--; route.users > 0 {
+		return
+	}
+	delete(r.routes, route.Labels)
+	if n := len(r.routes); r.peak >= minShrunk && n < r.peak/4 {
+		// A map keeps its memory when elements are deleted, so copy the rest to a smaller map.
+		rest := make(map[Labels]*Route, n)
+		for labels, route := range r.routes {
+			rest[labels] = route
+		}
+		r.routes, r.peak = rest, n
+	}
+}
+
+// Used returns the routes that have served at least one request, sorted by their labels. Routes without requests have
+// no series, so a cluster with many unused routes has short metrics.
+func (r *Registry) Used() []*Route {
+	r.mu.Lock()
+	used := make([]*Route, 0, len(r.routes))
+	for _, route := range r.routes {
+		if route.used() {
+			used = append(used, route)
+		}
+	}
+	r.mu.Unlock()
+	slices.SortFunc(used, func(a, b *Route) int {
+		return cmp.Or(a.Labels.Compare(&b.Labels), cmp.Compare(a.Labels.MainIngress, b.Labels.MainIngress),
+			cmp.Compare(a.Labels.MainService, b.Labels.MainService), cmp.Compare(a.Labels.Canary, b.Labels.Canary))
+	})
+	return used
+}
+
+// Len returns the number of routes with different labels, including routes without requests.
+func (r *Registry) Len() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.routes)
+}
