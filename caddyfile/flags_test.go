@@ -8,11 +8,14 @@ import (
 	"github.com/k8singress/k8singress/internal/control/flags"
 )
 
-// differentFlags lists the flags that take other values than their options. So their descriptions differ, too.
+// differentFlags lists the flags that take other values than their options, or that are only one setting of their
+// option. So their descriptions differ, too.
 var differentFlags = strings.Fields(`publish-status-address report-node-internal-ip-address update-status
 	watch-namespace disable-svc-external-name http-port https-port healthz-port healthz-host enable-metrics
 	shutdown-grace-period election-id disable-leader-election health-check-path ingress-class-by-name
-	validating-webhook validating-webhook-certificate validating-webhook-key`)
+	validating-webhook validating-webhook-certificate validating-webhook-key
+	metrics-per-host metrics-per-undefined-host report-status-classes exclude-socket-metrics time-buckets
+	length-buckets size-buckets bucket-factor max-buckets`)
 
 // TestDescriptionsOfFlags checks that the description of a flag is the first sentence about its option.
 func TestDescriptionsOfFlags(t *testing.T) {

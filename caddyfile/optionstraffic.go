@@ -65,6 +65,12 @@ var serverOptions = option.Table[draft, *line]{
 		Example: "admission_webhook :8443 {\n\tcertificate /etc/webhook/tls.crt /etc/webhook/tls.key\n}",
 	},
 	{
+		Name: "nginx_metrics", Values: "[off] [{ <settings...> }]", Parse: setNginxMetrics,
+		Doc: "[Names of ingress-nginx](metrics.md#names-of-ingress-nginx) lists the metrics, and the settings in the " +
+			"block.",
+		Example: "nginx_metrics {\n\tstatus_classes\n\texclude header_duration_seconds\n}",
+	},
+	{
 		Name: "shutdown_delay", Values: "<duration>",
 		Parse:   duration(func(d *draft) *settings.Duration { return &d.config.ShutdownDelay }, 0),
 		Example: "shutdown_delay 15s",

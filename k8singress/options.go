@@ -91,6 +91,10 @@ type Options struct {
 	// admission webhook). An Ingress that the controller would not serve as written is refused, and kubectl prints the
 	// reason. The address is also excluded from the ports of TCP services. Default: off.
 	AdmissionWebhook *AdmissionWebhook `json:"admission_webhook,omitempty"`
+	// NginxMetrics adds metrics with the names of ingress-nginx, which begin with `nginx_ingress_controller_`, to
+	// `/metrics` on the address in `health`. Dashboards, alerts and canary tools for ingress-nginx read them. The option
+	// requires `health_metrics`. Default: on for `caddy k8singress run`, otherwise off.
+	NginxMetrics *NginxMetrics `json:"nginx_metrics,omitempty"`
 	// ShutdownDelay is how long new requests are still accepted after the shutdown has begun, so that load balancers
 	// notice the shutdown by the status of `/readyz`. During this time, each response asks its client to open a new
 	// connection, which a load balancer directs to another replica: by `Connection: close` in HTTP/1.1, or by a GOAWAY
@@ -355,6 +359,39 @@ type DefaultChain struct {
 	// Except lists the namespaces whose Ingresses are not selected: names, and prefixes of names such as team-*.
 	// Default: none.
 	Except []string `json:"except,omitempty"`
+}
+
+// NginxMetrics configures the metrics with the names of ingress-nginx. The zero value of a field means its default.
+type NginxMetrics struct {
+	// Off removes the metrics.
+	Off bool `json:"off,omitempty"`
+	// WithoutHost removes the label host from the metrics of requests. Default: false.
+	WithoutHost bool `json:"without_host,omitempty"`
+	// UndefinedHosts also counts requests whose host no Ingress defines, with the label host "_". Without the label
+	// host, they are always counted. Default: false.
+	UndefinedHosts bool `json:"undefined_hosts,omitempty"`
+	// StatusClasses replaces the status in the label status by its class, such as 2xx. Default: false.
+	StatusClasses bool `json:"status_classes,omitempty"`
+	// Exclude lists the metrics of requests that are not counted, without the prefix nginx_ingress_controller_.
+	// NginxRequestMetrics has the names. Default: none.
+	Exclude []string `json:"exclude,omitempty"`
+	// TimeBuckets are the upper bounds of the buckets of durations, in seconds. Default: .005 .01 .025 .05 .1 .25 .5 1
+	// 2.5 5 10.
+	TimeBuckets []float64 `json:"time_buckets,omitempty"`
+	// LengthBuckets are the upper bounds of the buckets of request_size and response_size, in bytes. Default: 10 20 30
+	// 40 50 60 70 80 90 100.
+	LengthBuckets []float64 `json:"length_buckets,omitempty"`
+	// SizeBuckets are the upper bounds of the buckets of bytes_sent, in bytes. Default: 10 100 1000 10000 100000 1e+06
+	// 1e+07.
+	SizeBuckets []float64 `json:"size_buckets,omitempty"`
+	// BucketFactor adds native histograms, in which each bound is at most this factor above the one before. It must be
+	// above 1. Prometheus gets them in its protobuf format only. Default: no native histograms.
+	BucketFactor float64 `json:"bucket_factor,omitempty"`
+	// MaxBuckets is the maximum number of buckets of a native histogram. Default: 100.
+	MaxBuckets int `json:"max_buckets,omitempty"`
+	// MaxLabelSets is the maximum number of different label sets of requests. Further label sets have the value _other
+	// for path and method. Default: 5000.
+	MaxLabelSets int `json:"max_label_sets,omitempty"`
 }
 
 // Source is a source of Kubernetes objects. Exactly one field is set.

@@ -6,7 +6,6 @@ import (
 	"net/http"
 
 	"github.com/k8singress/k8singress/internal/http/exchange"
-	"github.com/k8singress/k8singress/internal/http/front"
 	"github.com/k8singress/k8singress/internal/http/live"
 	"github.com/k8singress/k8singress/internal/http/message"
 )
@@ -34,11 +33,8 @@ func serveProbe(table *live.Table, x *exchange.Exchange) error {
 // statusPage returns a status page in the format of nginx's stub_status module. The number of waiting connections
 // (Waiting) includes connections that are currently sending the head of a request.
 func statusPage() string {
-	clients := front.Process().Clients()
-	ended := requests.ended.Load()
-	begun := requests.begun.Load()
-	writing := begun - ended
+	c := connections()
 	return fmt.Sprintf(
 		"Active connections: %d \nserver accepts handled requests\n %d %d %d \nReading: 0 Writing: %d Waiting: %d \n",
-		clients.Used, clients.Accepted, clients.Accepted-clients.Refused, begun, writing, max(clients.Used-writing, 0))
+		c.Active, c.Accepted, c.Handled, c.Requests, c.Writing, c.Waiting)
 }

@@ -150,6 +150,9 @@ type flag struct {
 func (f flag) String() string { return "" }
 
 func (f flag) Set(value string) error {
+	if before := f.given[f.row.Name]; before != "" && flags.List(f.row) {
+		value = before + "," + value
+	}
 	f.given[f.row.Name] = value
 	return nil
 }

@@ -192,6 +192,12 @@ func (l *Live) Pending() bool {
 	return len(l.held)+len(l.listening.refused)+len(l.listening.leaving) > 0
 }
 
+// Incomplete reports whether a part of the configuration is not in effect, because Caddy rejects a route, or a port
+// could not be opened.
+func (l *Live) Incomplete() bool {
+	return len(l.held)+len(l.listening.refused)+len(l.Table.Refused()) > 0
+}
+
 // Verdicts returns the problems that occurred when routes and ports were changed, such as ports that could not be
 // opened. It returns one verdict for each object that defines such a route or port.
 func (l *Live) Verdicts() []*report.Verdict {

@@ -90,6 +90,8 @@ type Engine struct {
 	// patchFailure is the error of the last attempt to add the required servers and settings to Caddy's configuration.
 	// It is nil after success.
 	patchFailure atomic.Pointer[string]
+	// applies describes the applied changes. It is never nil.
+	applies atomic.Pointer[Applied]
 	// latest is the newest snapshot, or nil before the first snapshot.
 	latest atomic.Pointer[snapshot.Snapshot]
 }
@@ -137,6 +139,7 @@ func New(source Source, publisher Publisher, log *zap.Logger) *Engine {
 		started:  make(chan struct{}, 1),
 		loads:    make(chan load),
 	}
+	e.applies.Store(new(Applied))
 	e.state.Store(&state{
 		document: func() *document.Live { return &document.Live{} }, config: &ir.Config{}, report: &report.Report{},
 		changed: make(chan struct{}),
@@ -240,7 +243,7 @@ func (e *Engine) run() {
 		})
 	}
 	running.Loop("engine/names", func() { e.live.Names.Run(ctx) })
-	running.Loop("engine/issuance", func() { e.issuance.Run(ctx, e.leads) })
+	running.Loop("engine/issuance", func() { e.issuance.Run(ctx, e.Leads) })
 	running.Loop("engine/loop", func() { newLoop(e).run(ctx) })
 	panics.Go("engine/end", func() {
 		running.Wait()

@@ -17,9 +17,9 @@ import (
 	"github.com/k8singress/k8singress/internal/tls/issuance"
 )
 
-// leads reports whether this replica orders certificates. If replicas share a Lease, only the leader orders
+// Leads reports whether this replica orders certificates. If replicas share a Lease, only the leader orders
 // certificates; without leader election, every replica does.
-func (e *Engine) leads() bool { return e.publisher == nil || e.publisher.Leader() }
+func (e *Engine) Leads() bool { return e.publisher == nil || e.publisher.Leader() }
 
 // configureIssuance provisions the certificate issuers under a new Caddy configuration. This configuration then also
 // handles the ACME challenges of the issuers.

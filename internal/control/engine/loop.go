@@ -47,6 +47,7 @@ type loop struct {
 	// applied is set if a change has taken effect, but the problems found while applying it have not been published
 	// yet.
 	applied  bool
+	hash     configHash
 	hold     holdoff
 	retry    backoff
 	patching patching
@@ -166,6 +167,7 @@ func (l *loop) adopt(ctx context.Context) {
 		l.config = withCopies(l.config, func(c *ir.Config) { c.Backends = copies(c.Backends) })
 	}
 	l.settings, l.slices = a.settings, sliceChecks{}
+	l.hashAll(a.settings.NginxMetrics.On())
 	l.configureIssuance(a)
 	l.live.Reach(reaching(a.settings), serverAddresses(a.settings), ownAddresses(a.settings))
 	if s := l.latest.Load(); s != nil {
@@ -243,6 +245,7 @@ func (l *loop) postpone(s *snapshot.Snapshot, changed []ir.Ref) {
 func (l *loop) retryFailed(ctx context.Context) {
 	l.retry.armed = false
 	l.live.RetryPorts()
+	l.recordApplied(false)
 	l.patchStructure(ctx)
 	l.publish()
 }

@@ -46,6 +46,7 @@ func (l *loop) pipeline() {
 		l.secrets = nil
 	}
 	l.apply(delta, s)
+	l.recordDelta(delta)
 	l.findFollowed()
 	if !delta.Empty() {
 		l.releaseSecrets()

@@ -169,6 +169,7 @@ func (l *loop) serveDocument(d *document.Live) {
 	begin := time.Now()
 	delta := document.Diff(l.document(), d)
 	l.apply(delta, nil)
+	l.recordDelta(delta)
 	l.emitApplied(delta, begin)
 	l.document = func() *document.Live { return d }
 	l.findFollowed()

@@ -66,6 +66,7 @@ func (l *loop) onPatched(ctx context.Context, m patched) {
 	if m.err == nil && m.changed {
 		l.metrics.reloads.Inc()
 	}
+	l.recordApplied(false)
 	if l.patching.again {
 		l.patchStructure(ctx)
 	}

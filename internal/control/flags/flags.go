@@ -45,6 +45,7 @@ const leasePrefix = "k8singress-"
 // has no effect.
 func Apply(base settings.Config, given map[string]string) (Settings, []report.Problem) {
 	s := Settings{Config: base}
+	s.Config.NginxMetrics = base.NginxMetrics.Clone()
 	s.Config.HealthMetrics, s.Config.HealthReady = true, true
 	s.healthHost, s.healthPort, _ = net.SplitHostPort(base.Health)
 	r := option.Reading[Settings]{Settings: &s}
@@ -60,6 +61,10 @@ func Apply(base settings.Config, given map[string]string) (Settings, []report.Pr
 	}
 	r.Check()
 	refusePairs(&r, given)
+	if m := s.Config.NginxMetrics; m.UndefinedHosts && m.WithoutHost {
+		r.Refuse("", "--metrics-per-undefined-host",
+			"this flag needs the label host: remove --metrics-per-host=false, or this flag")
+	}
 	s.finish()
 	return s, r.Problems
 }
@@ -83,6 +88,9 @@ func (s *Settings) finish() {
 		s.healthPort = "10254"
 	}
 	c.Health = net.JoinHostPort(s.healthHost, s.healthPort)
+	if !c.HealthMetrics || c.NginxMetrics.Off {
+		c.NginxMetrics = nil
+	}
 	if c.AutoHTTPS == "" {
 		c.AutoHTTPS = settings.AutoHTTPSOff
 	}
@@ -137,10 +145,14 @@ const (
 	number   = "a number"
 	duration = "a duration such as 30s"
 	named    = "namespace/name"
+	list     = "a list, separated by commas"
 )
 
 // Boolean reports whether a flag may be given without a value, which then means true.
 func Boolean(row *Row) bool { return row.Values == boolean }
+
+// List reports whether a flag may be given several times. Its values are then joined by commas.
+func List(row *Row) bool { return row.Values == list }
 
 // set returns a parser for a flag. The parser converts the value of the flag with read and stores it in the given field
 // of the options.
@@ -152,6 +164,54 @@ func set[T any](field func(*settings.Config) *T, read func(string) (T, error)) f
 		}
 		return err
 	}
+}
+
+// nginxMetric does the same as set for a field of the option nginx_metrics.
+func nginxMetric[T any](
+	field func(*settings.NginxMetrics) *T, read func(string) (T, error),
+) func(*Settings, string) error {
+	return func(s *Settings, value string) error {
+		v, err := read(value)
+		if nginx.IsUsable(err) {
+			*field(s.Config.NginxMetrics) = v
+		}
+		return err
+	}
+}
+
+func readBounds(s string) ([]float64, error) { return settings.ParseBounds(strings.Split(s, ",")) }
+
+// readExcluded parses the names of metrics. ingress-nginx accepts every name, and its documentation names metrics that
+// are not of requests, so the others are ignored with a warning.
+func readExcluded(s string) ([]string, error) {
+	var known, unknown []string
+	names, _ := readList(s)
+	for _, name := range names {
+		name = strings.TrimPrefix(name, settings.NginxPrefix)
+		if !slices.Contains(settings.NginxRequestMetrics, name) {
+			unknown = append(unknown, name)
+		} else if !slices.Contains(known, name) {
+			known = append(known, name)
+		}
+	}
+	if len(unknown) > 0 {
+		return known, nginx.Remark(fmt.Sprintf("%s is not a metric of requests: write some of %s",
+			strings.Join(unknown, ", "), strings.Join(settings.NginxRequestMetrics, ", ")))
+	}
+	return known, nil
+}
+
+// readMaxBuckets parses the flag max-buckets. In ingress-nginx, 0 means no limit.
+func readMaxBuckets(s string) (int, error) {
+	n, err := strconv.ParseUint(s, 10, 32)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%q is not a number of buckets, such as 100", s)
+	case n == 0:
+		return 0, nginx.Remark(fmt.Sprintf("0, which means no limit, is not supported: the limit is %d",
+			settings.DefaultMaxBuckets))
+	}
+	return int(n), nil
 }
 
 func readText(s string) (string, error) { return s, nil }

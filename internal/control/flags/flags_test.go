@@ -2,6 +2,7 @@ package flags_test
 
 import (
 	"flag"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,7 +76,7 @@ func TestWithoutFlags(t *testing.T) {
 		Health: ":10254", HealthMetrics: true, HealthReady: true, AutoHTTPS: settings.AutoHTTPSOff,
 		ElectionID: "k8singress-ingress-controller-leader", ElectionFallback: "ingress-controller-leader",
 		ElectionTTL: settings.Duration(30 * time.Second), PublishNodes: settings.PublishNodesExternal,
-		Source: &settings.Source{Kubernetes: new(settings.Kubernetes)},
+		Source: &settings.Source{Kubernetes: new(settings.Kubernetes)}, NginxMetrics: new(settings.NginxMetrics),
 	}
 	got, problems := flags.Apply(settings.Config{}, nil)
 	if diff := cmp.Diff(want, got.Config); diff != "" || len(problems) > 0 {
@@ -163,6 +164,11 @@ func TestRefused(t *testing.T) {
 		{"annotations-prefix", "example.com", "may restrict access"},
 		{"enable-ssl-chain-completion", "true", "tls.crt"},
 		{"apiserver-host", "https://192.0.2.1", "--kubeconfig"},
+		{"time-buckets", "1,x", "is not a number"},
+		{"size-buckets", "10,1", "in ascending order"},
+		{"bucket-factor", "-1", "above 1"},
+		{"max-buckets", "-1", "is not a number of buckets"},
+		{"report-status-classes", "$(POD_NAMESPACE)", "is neither true nor false"},
 	} {
 		before, _ := flags.Apply(settings.Config{}, nil)
 		got, problems := flags.Apply(settings.Config{}, map[string]string{c.name: c.value})
@@ -181,6 +187,56 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestNginxMetrics checks the flags about the metrics with the names of ingress-nginx.
+func TestNginxMetrics(t *testing.T) {
+	base := settings.Config{NginxMetrics: &settings.NginxMetrics{MaxLabelSets: 7}}
+	got, problems := flags.Apply(base, map[string]string{
+		"metrics-per-host": "true", "metrics-per-undefined-host": "true", "report-status-classes": "true",
+		"time-buckets": "0.1,1,+Inf", "length-buckets": " 100 ", "size-buckets": "1e3,1e6", "bucket-factor": "1.1",
+		"max-buckets": "50", "exclude-socket-metrics": "nginx_ingress_controller_bytes_sent,requests,bytes_sent",
+	})
+	want := &settings.NginxMetrics{
+		UndefinedHosts: true, StatusClasses: true, TimeBuckets: []float64{0.1, 1}, LengthBuckets: []float64{100},
+		SizeBuckets: []float64{1e3, 1e6}, BucketFactor: 1.1, MaxBuckets: 50, MaxLabelSets: 7,
+		Exclude: []string{"bytes_sent", "requests"},
+	}
+	if diff := cmp.Diff(want, got.Config.NginxMetrics); diff != "" || len(problems) > 0 {
+		t.Errorf("problems %v, -want +got:\n%s", problems, diff)
+	}
+	if base.NginxMetrics.StatusClasses {
+		t.Error("the flags changed the options of the Caddyfile")
+	}
+	for _, given := range []map[string]string{
+		{"exclude-socket-metrics": "nginx_ingress_controller_success,requests"}, {"max-buckets": "0"},
+	} {
+		if _, problems := flags.Apply(settings.Config{}, given); len(problems) != 1 ||
+			problems[0].Severity != report.Warning {
+			t.Errorf("%v: the problems are %v, want a warning", given, problems)
+		}
+	}
+	without := map[string]string{"metrics-per-host": "false"}
+	if got, problems := flags.Apply(settings.Config{}, without); !got.Config.NginxMetrics.WithoutHost ||
+		len(problems) > 0 {
+		t.Errorf("%v: %+v, problems %v", without, got.Config.NginxMetrics, problems)
+	}
+	without["metrics-per-undefined-host"] = "true"
+	if _, problems := flags.Apply(settings.Config{}, without); len(problems) != 1 ||
+		problems[0].Severity != report.Error {
+		t.Errorf("%v: the problems are %v, want an error", without, problems)
+	}
+	for _, off := range []settings.Config{
+		{NginxMetrics: &settings.NginxMetrics{Off: true}}, {},
+	} {
+		given := map[string]string{}
+		if off.NginxMetrics == nil {
+			given["enable-metrics"] = "false"
+		}
+		if got, _ := flags.Apply(off, given); got.Config.NginxMetrics.On() {
+			t.Errorf("with %v and %v, the metrics are on", off.NginxMetrics, given)
+		}
+	}
+}
+
 // FuzzApply checks that a rejected value changes nothing, and that no value causes a panic.
 func FuzzApply(f *testing.F) {
 	for i := range flags.Table {
@@ -190,7 +246,8 @@ func FuzzApply(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, value string) {
 		without, _ := flags.Apply(settings.Config{}, nil)
 		got, problems := flags.Apply(settings.Config{}, map[string]string{name: value})
-		if len(problems) > 0 && !cmp.Equal(without.Config, got.Config) {
+		refused := slices.ContainsFunc(problems, func(p report.Problem) bool { return p.Severity == report.Error })
+		if refused && !cmp.Equal(without.Config, got.Config) {
 			t.Errorf("--%s=%q is refused, and changes the options:\n%s", name, value,
 				cmp.Diff(without.Config, got.Config))
 		}

@@ -216,6 +216,63 @@ var effective = option.Table[Settings, string]{
 		},
 	},
 	{
+		Name: "metrics-per-host", Values: boolean, Default: "true", Example: "false", Scope: "nginx_metrics",
+		Doc: "With `false`, the metrics of requests have no label `host`.",
+		Parse: nginxMetric(func(m *settings.NginxMetrics) *bool { return &m.WithoutHost },
+			func(value string) (bool, error) {
+				with, err := readBool(value)
+				return !with, err
+			}),
+	},
+	{
+		Name: "metrics-per-undefined-host", Values: boolean, Default: "false", Example: "true", Scope: "nginx_metrics",
+		Doc: "Also counts requests whose host no Ingress defines. They share the label `host` with the value `_`, so " +
+			"that clients cannot create series.",
+		Parse: nginxMetric(func(m *settings.NginxMetrics) *bool { return &m.UndefinedHosts }, readBool),
+	},
+	{
+		Name: "report-status-classes", Values: boolean, Default: "false", Example: "true", Scope: "nginx_metrics",
+		Doc:   "The label `status` is a class such as `2xx` instead of a status.",
+		Parse: nginxMetric(func(m *settings.NginxMetrics) *bool { return &m.StatusClasses }, readBool),
+	},
+	{
+		Name: "exclude-socket-metrics", Values: list, Default: "none", Scope: "nginx_metrics",
+		Example: "nginx_ingress_controller_header_duration_seconds,response_size",
+		Doc:     "The metrics of requests that are not counted, separated by commas. The prefix may be left out.",
+		Parse:   nginxMetric(func(m *settings.NginxMetrics) *[]string { return &m.Exclude }, readExcluded),
+	},
+	{
+		Name: "time-buckets", Values: list, Default: "0.005,0.01,0.025,0.05,0.1,0.25,0.5,1,2.5,5,10",
+		Example: "0.1,1,10", Scope: "nginx_metrics",
+		Doc:   "The upper bounds of the histogram buckets for durations, in seconds.",
+		Parse: nginxMetric(func(m *settings.NginxMetrics) *[]float64 { return &m.TimeBuckets }, readBounds),
+	},
+	{
+		Name: "length-buckets", Values: list, Default: "10,20,30,40,50,60,70,80,90,100",
+		Example: "100,1000", Scope: "nginx_metrics",
+		Doc: "The upper bounds of the histogram buckets for `request_size` and `response_size`, in " +
+			"bytes.",
+		Parse: nginxMetric(func(m *settings.NginxMetrics) *[]float64 { return &m.LengthBuckets }, readBounds),
+	},
+	{
+		Name: "size-buckets", Values: list, Default: "10,100,1000,10000,100000,1e+06,1e+07",
+		Example: "1000,1e6", Scope: "nginx_metrics",
+		Doc:   "The upper bounds of the histogram buckets for `bytes_sent`, in bytes.",
+		Parse: nginxMetric(func(m *settings.NginxMetrics) *[]float64 { return &m.SizeBuckets }, readBounds),
+	},
+	{
+		Name: "bucket-factor", Values: number, Default: "0", Example: "1.1", Scope: "nginx_metrics",
+		Doc: "A factor above 1 adds native histograms, in which each bound is at most this factor above the one before. " +
+			"Prometheus gets them only if it asks for its protobuf format.",
+		Parse: nginxMetric(func(m *settings.NginxMetrics) *float64 { return &m.BucketFactor },
+			settings.ParseBucketFactor),
+	},
+	{
+		Name: "max-buckets", Values: number, Default: "100", Example: "50", Scope: "nginx_metrics",
+		Doc:   "The maximum number of buckets of a native histogram.",
+		Parse: nginxMetric(func(m *settings.NginxMetrics) *int { return &m.MaxBuckets }, readMaxBuckets),
+	},
+	{
 		Name: "shutdown-grace-period", Values: number, Default: "0", Example: "10", Scope: "shutdown_delay",
 		Doc:   "The number of seconds for which new requests are still accepted after the shutdown has begun.",
 		Parse: set(func(c *settings.Config) *settings.Duration { return &c.ShutdownDelay }, readSeconds),

@@ -81,6 +81,10 @@ func fromFile(path string) (Access, error) {
 	return Access{Config: config, Namespace: podNamespace(namespace), Pod: os.Getenv(podEnv)}, nil
 }
 
+// Pod returns the namespace and the name of this process's pod, as metrics name it. Outside a pod, the namespace is
+// default, and the name is the host name.
+func Pod() (namespace, name string) { return podNamespace("default"), podName() }
+
 // podNamespace returns the namespace of the pod. Outside a pod it returns fallback, the namespace in the kubeconfig.
 // The pod takes precedence, because a kubeconfig can also be mounted into a pod.
 func podNamespace(fallback string) string {

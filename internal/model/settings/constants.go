@@ -29,6 +29,13 @@ const (
 // weekly rate limit of a certificate authority.
 const DefaultHostsPerNamespace = 100
 
+// DefaultMaxLabelSets is the default of NginxMetrics.MaxLabelSets. One label set has 93 series. DefaultMaxBuckets is
+// the default of NginxMetrics.MaxBuckets.
+const (
+	DefaultMaxLabelSets = 5000
+	DefaultMaxBuckets   = 100
+)
+
 // MinElectionTTL is the minimum value of Config.ElectionTTL. The holder of the Lease renews it several times within
 // this time.
 const MinElectionTTL = 5 * time.Second

@@ -37,6 +37,7 @@ var proofsOfOptions = map[string]string{
 	"health_ready":                "TestHealthOptions",
 	"health_metrics":              "TestHealthOptions",
 	"admission_webhook":           "internal/control/engine:TestPortOfTheWebhook",
+	"nginx_metrics":               "TestNginxMetricsOfTheState",
 	"shutdown_delay":              "k8singress:TestEndOfTheProcess",
 	"shutdown_timeout":            "k8singress:TestExitWithOpenStreams",
 	"configmap":                   "TestServerAndVia",

@@ -5,6 +5,7 @@ package certs
 import (
 	"crypto/sha256"
 	"crypto/tls"
+	"crypto/x509"
 	"iter"
 	"maps"
 	"sync"
@@ -16,7 +17,7 @@ import (
 )
 
 // Store holds the certificates of hosts and listeners. The certificates come from Secrets or from issuers.
-// GetCertificate, Find, FindFor, Own and Ends are safe for concurrent use; all other methods must be called from a
+// GetCertificate, Find, FindFor, Own, Ends and Uses are safe for concurrent use; all other methods must be called from a
 // single goroutine.
 type Store struct {
 	// hosts maps host names to *host. The default certificate has the name "".
@@ -325,6 +326,44 @@ func (s *Store) namespaceOf(name string) (string, bool) {
 		return "", false
 	}
 	return value.(*host).origin.Namespace, true
+}
+
+// Use is a certificate that a host uses.
+type Use struct {
+	// Host is the name of the host, or empty for the default certificate.
+	Host string
+	// Namespace and Secret name the Secret with the certificate. Secret is empty for a certificate from an issuer.
+	// Namespace is then the namespace of the object that defines the host.
+	Namespace, Secret string
+	Leaf              *x509.Certificate
+}
+
+// Uses yields the certificates of all hosts, in no particular order. A host with two Secrets has two certificates. It is
+// safe for concurrent use.
+func (s *Store) Uses() iter.Seq[Use] {
+	return func(yield func(Use) bool) {
+		s.hosts.Range(func(name, value any) bool {
+			h := value.(*host)
+			for _, of := range []*secret{h.known(), h.second} {
+				if of == nil {
+					continue
+				}
+				last := of.good()
+				if last == nil {
+					continue
+				}
+				use := Use{Host: name.(string), Namespace: of.source.secret.Namespace, Secret: of.source.secret.Name,
+					Leaf: last.pair.Leaf}
+				if of.source.issued {
+					use.Namespace = h.origin.Namespace
+				}
+				if !yield(use) {
+					return false
+				}
+			}
+			return true
+		})
+	}
 }
 
 // source identifies where a certificate comes from: a Secret, or an issuer.
