@@ -36,6 +36,8 @@ type defaults struct {
 	hasBackend bool
 	// listening are the ports that http-snippet opens.
 	listening []*ir.ListenerGroup
+	// anyPathType is true if strict-validate-path-type is false.
+	anyPathType bool
 }
 
 // readDefaults reads the settings from ConfigMaps and IngressClasses. The result depends only on the objects in the
@@ -69,7 +71,7 @@ func (d *defaults) configMap(s *snapshot.Snapshot, name ir.Name, reserved stream
 		object = &corev1.ConfigMap{}
 	}
 	config, problems := configmap.Parse(d.ingress.Defaults, object.Data)
-	d.global, d.ingress.Defaults = &config.Global, config.Defaults
+	d.global, d.ingress.Defaults, d.anyPathType = &config.Global, config.Defaults, config.AnyPathType
 	nameCause(&d.ingress.Defaults, name)
 	d.global.Headers.Responses = d.headers(s, config.AddHeaders)
 	d.global.Headers.Requests = d.headers(s, config.SetHeaders)

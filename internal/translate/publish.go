@@ -70,25 +70,18 @@ func (t *Translator) verdict(ref ir.Ref) *report.Verdict {
 	if r == nil || !r.Ours && len(r.Problems) == 0 {
 		return nil
 	}
-	v := &report.Verdict{Object: ref, Problems: append(slices.Clone(r.Problems), t.certificateProblems(r)...)}
+	v := &report.Verdict{Object: ref, Problems: append(slices.Clone(r.Problems), certificateProblems(r, t.passedIn)...)}
 	if r.Ours {
 		v.Parents = t.parents(r.Class)
 	}
-	if p := t.voidWithPassthrough(r); p != nil {
+	if p := voidWithPassthrough(r, t.passedIn); p != nil {
 		v.Problems = append(v.Problems, *p)
 	}
 	v.Problems = append(v.Problems, t.nameProblems(r, ref)...)
 	if p := t.patternProblem(ref); p != nil {
 		v.Problems = append(v.Problems, *p)
 	}
-	hosts := map[string]bool{"": r.Fallback != nil}
-	for host := range r.Paths {
-		hosts[host] = true
-	}
-	for host := range r.Certificates {
-		hosts[host] = true
-	}
-	names := slices.Sorted(maps.Keys(hosts))
+	names := hostsOf(r)
 	for _, host := range names {
 		if m := t.merged[host]; m != nil {
 			v.Problems = append(v.Problems, m.Problems[ref]...)
@@ -101,6 +94,17 @@ func (t *Translator) verdict(ref ir.Ref) *report.Verdict {
 		}
 	}
 	return v
+}
+
+// hostsOf returns the hosts that an Ingress configures, sorted. The host "" stands for every host without a rule.
+func hostsOf(r *ingress.Result) []string {
+	all := set[string]{}
+	all.add(maps.Keys(r.Paths))
+	all.add(maps.Keys(r.Certificates))
+	if r.Fallback != nil {
+		all[""] = struct{}{}
+	}
+	return slices.Sorted(maps.Keys(all))
 }
 
 // parents returns the parents in the reported status of all Ingresses of a class: a list that contains only the
@@ -172,12 +176,13 @@ func (t *Translator) passedIn(host string) string {
 
 // certificateProblems returns the problems with certificates of an Ingress. A problem is omitted or replaced if the TLS
 // connections of all affected hosts are passed through, because clients then get the certificate of the backend.
-func (t *Translator) certificateProblems(r *ingress.Result) []report.Problem {
+// passedIn is a function like Translator.passedIn.
+func certificateProblems(r *ingress.Result, passedIn func(host string) string) []report.Problem {
 	var all []report.Problem
 	for i := range r.CertificateProblems {
 		p := &r.CertificateProblems[i]
 		shown := len(p.Hosts) == 0 || slices.ContainsFunc(p.Hosts,
-			func(host string) bool { return t.passedIn(host) == "" })
+			func(host string) bool { return passedIn(host) == "" })
 		switch {
 		case shown:
 			all = append(all, p.Problem)
@@ -191,14 +196,14 @@ func (t *Translator) certificateProblems(r *ingress.Result) []report.Problem {
 
 // voidWithPassthrough returns a warning about annotations that have no effect on passed-through connections, or nil if
 // there are no such annotations. The warning lists only the hosts whose connections are passed through: on other hosts,
-// the annotations may restrict access and must not be removed.
-func (t *Translator) voidWithPassthrough(r *ingress.Result) *report.Problem {
+// the annotations may restrict access and must not be removed. passedIn is a function like Translator.passedIn.
+func voidWithPassthrough(r *ingress.Result, passedIn func(host string) string) *report.Problem {
 	if !r.PassesThrough {
 		return nil
 	}
 	var passed []string
 	for _, host := range slices.Sorted(maps.Keys(r.Paths)) {
-		if t.passedIn(host) == r.Object.Namespace {
+		if passedIn(host) == r.Object.Namespace {
 			passed = append(passed, host)
 		}
 	}

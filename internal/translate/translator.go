@@ -38,6 +38,8 @@ type Translator struct {
 	ofHost    groups[string]
 	fallbacks set[ir.Ref]
 	merged    map[string]*hosts.Merged
+	// inputs is nil unless the option Views is set.
+	inputs *inputs
 	// The field below maps each wildcard to another map: from namespaces to the number of rules that the namespace has
 	// for hosts below the wildcard.
 	below    map[string]map[string]int
@@ -83,6 +85,9 @@ func (t *Translator) reset(o Options) {
 		routes:  map[string]int{}, heads: heads{}, found: map[string]*ir.Backend{},
 		users: newUsers(), balanced: map[string]*balanced{}, classes: map[string][]report.Parent{},
 		config: &ir.Config{}, report: &report.Report{},
+	}
+	if o.Views {
+		t.inputs = &inputs{}
 	}
 }
 
@@ -262,9 +267,9 @@ func (t *Translator) note(
 // mergeHost merges the settings of all Ingresses for one host.
 func (t *Translator) mergeHost(c *change, host string) {
 	old, passed := t.merged[host], t.passedIn(host)
-	next := hosts.MergeIsolatingPanics(host, t.contributions(t.ofHost[host].all()),
-		t.contributions(maps.Keys(t.fallbacks)),
-		t.around(host))
+	list := t.contributions(t.ofHost[host].all())
+	next := hosts.MergeIsolatingPanics(host, list, t.contributions(maps.Keys(t.fallbacks)), t.around(host))
+	t.inputs.note(host, list, next)
 	if next.Host != nil && next.Host.Passthrough != nil {
 		next.Host.Passthrough.Port = uint16(t.options.Ingress.HTTPSPort)
 	}
@@ -369,6 +374,8 @@ type Options struct {
 	// HostsPerNamespace is the maximum number of hosts per namespace that get a certificate from an issuer. Zero means
 	// no limit.
 	HostsPerNamespace int
+	// Views keeps the data that the method View of a Translator needs.
+	Views bool
 	// TrustedProxies means that a server of Caddy trusts proxies (trusted_proxies), in addition to the ConfigMap.
 	TrustedProxies bool
 }

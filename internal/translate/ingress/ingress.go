@@ -80,6 +80,9 @@ type Result struct {
 	// field.
 	Mains    []ir.Ref
 	Problems []report.Problem
+	// Annotations is the part of Problems that annotations.Parse has found. It depends on no other object, apart from
+	// the ConfigMaps with the default settings.
+	Annotations []report.Problem
 	// CertificateProblems are problems with the certificates of the hosts.
 	CertificateProblems []CertificateProblem
 	// Refs are the objects on which the result depends, including objects that do not exist.
@@ -179,7 +182,7 @@ func (r *reading) settings() {
 	r.LoadBalancing = settings.LoadBalancing
 	r.Balances = !reflect.DeepEqual(settings.LoadBalancing, defaults.LoadBalancing)
 	r.TLS, r.AsksCiphers = settings.TLS, !slices.Equal(settings.TLS.Ciphers, defaults.TLS.Ciphers)
-	r.Problems = append(r.Problems, problems...)
+	r.Problems, r.Annotations = append(r.Problems, problems...), problems
 	if r.Canary == nil {
 		r.readConfigMaps()
 	}

@@ -2,7 +2,6 @@ package lint
 
 import (
 	"fmt"
-	"regexp"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -12,10 +11,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 	"github.com/k8singress/k8singress/internal/translate/annotations"
 	"github.com/k8singress/k8singress/internal/translate/configmap"
+	"github.com/k8singress/k8singress/internal/translate/ingress"
 )
-
-// plainPath matches the paths that ingress-nginx accepts if the path type is Exact or Prefix.
-var plainPath = regexp.MustCompile(`^/[0-9A-Za-z._/-]*$`)
 
 // PathTypes returns a verdict (the reported status of an object) for each Ingress in r with a path that ingress-nginx
 // would reject because of its path type. Package translate does not report such paths, because this controller serves
@@ -42,24 +39,14 @@ func PathTypes(s *snapshot.Snapshot, options *settings.Config, r *report.Report)
 }
 
 func pathTypes(o *networkingv1.Ingress) (problems []report.Problem) {
-	for i, rule := range o.Spec.Rules {
-		if rule.HTTP == nil {
-			continue
-		}
-		for j, p := range rule.HTTP.Paths {
-			if p.PathType == nil || *p.PathType == networkingv1.PathTypeImplementationSpecific || p.Path == "" ||
-				plainPath.MatchString(p.Path) {
-				continue
-			}
-			problems = append(problems, report.Problem{
-				Severity: report.Warning, Reason: report.InvalidPath,
-				Field: fmt.Sprintf("spec.rules[%d].http.paths[%d].path", i, j),
-				Message: fmt.Sprintf(
-					"ingress-nginx rejects an Ingress with such a path and the pathType %s (key "+
-						"strict-validate-path-type), but k8singress serves it: for a regular expression, write "+
-						"ImplementationSpecific", *p.PathType),
-			})
-		}
+	for p := range ingress.StrictPaths(o) {
+		problems = append(problems, report.Problem{
+			Severity: report.Warning, Reason: report.InvalidPath, Field: p.Field,
+			Message: fmt.Sprintf(
+				"ingress-nginx rejects an Ingress with such a path and the pathType %s (key "+
+					"strict-validate-path-type), but k8singress serves it: for a regular expression, write "+
+					"ImplementationSpecific", p.Type),
+		})
 	}
 	return problems
 }
