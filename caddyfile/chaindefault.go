@@ -8,6 +8,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
+	"github.com/k8singress/k8singress/internal/model/option"
 	"github.com/k8singress/k8singress/internal/model/settings"
 	"github.com/k8singress/k8singress/internal/model/suggest"
 )
@@ -33,8 +34,13 @@ func setDefaultChain(d *draft, l *line) error {
 	block := caddyfile.NewDispenser(l.tokens)
 	block.Next()
 	block.RemainingArgs()
+	given := option.Given{}
 	for block.NextBlock(0) {
-		if err := setSelection(&chain, block.Val(), block.RemainingArgs()); err != nil {
+		list, err := option.Select(given, selections, "the block", block.Val(), "write all names into one line")
+		if err == nil {
+			err = list.set(&chain, block.Val(), block.RemainingArgs())
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", chain.Chain, err)
 		}
 	}
@@ -42,27 +48,25 @@ func setDefaultChain(d *draft, l *line) error {
 	return nil
 }
 
-// setSelection sets one of the lists that select the Ingresses of a default chain. key is the name of the list in the
-// Caddyfile.
-func setSelection(chain *settings.DefaultChain, key string, args []string) error {
-	list, valid := &chain.Namespaces, namespacePattern
-	switch key {
-	case "namespaces":
-	case "classes":
-		list, valid = &chain.Classes, subdomain
-	case "except":
-		list = &chain.Except
-	default:
-		return fmt.Errorf("there is no selection %q%s", key,
-			suggest.Hint(key, []string{"namespaces", "classes", "except"}))
-	}
-	switch {
-	case len(args) == 0:
+// selection is a list of names that selects the Ingresses of a default chain.
+type selection struct {
+	of    func(*settings.DefaultChain) *[]string
+	valid check
+}
+
+// selections maps the names in the block of chain_default to the lists.
+var selections = map[string]selection{
+	"namespaces": {func(c *settings.DefaultChain) *[]string { return &c.Namespaces }, namespacePattern},
+	"classes":    {func(c *settings.DefaultChain) *[]string { return &c.Classes }, subdomain},
+	"except":     {func(c *settings.DefaultChain) *[]string { return &c.Except }, namespacePattern},
+}
+
+// set sets the list of a default chain. key is the name of the list.
+func (s selection) set(chain *settings.DefaultChain, key string, args []string) error {
+	if len(args) == 0 {
 		return fmt.Errorf("%s needs an argument: write at least one name, or remove the line", key)
-	case *list != nil:
-		return fmt.Errorf("%s is set twice: write all names into one line", key)
 	}
-	if err := many(func(*draft) *[]string { return list }, valid)(nil, &line{args: args}); err != nil {
+	if err := many(func(*draft) *[]string { return s.of(chain) }, s.valid)(nil, &line{args: args}); err != nil {
 		return fmt.Errorf("%s: %w", key, err)
 	}
 	return nil

@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -18,7 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
-	"github.com/k8singress/k8singress/internal/model/suggest"
+	"github.com/k8singress/k8singress/internal/model/option"
 	"github.com/k8singress/k8singress/internal/process/budget"
 	"github.com/k8singress/k8singress/internal/process/netaddr"
 	"github.com/k8singress/k8singress/internal/process/ownapp"
@@ -183,18 +181,14 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	if d.NextArg() {
 		return d.ArgErr()
 	}
-	given := map[string]bool{}
+	given := option.Given{}
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
 		name := d.Val()
-		parse, ok := handlerOptions[name]
-		switch {
-		case !ok:
-			return d.Errf("the handler k8singress has no option %q%s", name,
-				suggest.Hint(name, slices.Sorted(maps.Keys(handlerOptions))))
-		case given[name]:
-			return d.Errf("%s is set twice: remove one of the two lines", name)
+		parse, err := option.Select(given, handlerOptions, "the handler k8singress", name,
+			"remove one of the two lines")
+		if err != nil {
+			return d.WrapErr(err)
 		}
-		given[name] = true
 		var value string
 		if !d.AllArgs(&value) {
 			return d.Errf("%s takes exactly one argument", name)
