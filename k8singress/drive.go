@@ -95,7 +95,7 @@ func accountRefused(s *front.Binding, w message.Writer, r *message.Request, bega
 }
 
 func tlsOf(conn net.Conn) *tls.ConnectionState {
-	secured, ok := conn.(*tls.Conn)
+	secured, ok := conn.(interface{ ConnectionState() tls.ConnectionState })
 	if !ok {
 		return nil
 	}

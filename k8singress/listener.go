@@ -5,7 +5,9 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -42,8 +44,8 @@ func init() { caddy.RegisterModule(new(Listener)) }
 // If HandshakeTimeout is set, as on servers with TLS, connections for hosts with ssl-passthrough are forwarded to their
 // backends before the TLS handshake. If there are no such hosts, connections are not inspected.
 //
-// No other listener wrapper can be used on the same server, except "tls" after this one, which is required on servers
-// with TLS.
+// Other listener wrappers belong into the field "wrappers". The server itself can only have "tls" after this one, which
+// is required on servers with TLS.
 type Listener struct {
 	// HandshakeTimeout is the maximum duration of a TLS handshake. Default: the timeout for reading the head of a
 	// request.
@@ -51,6 +53,11 @@ type Listener struct {
 	// H2C accepts HTTP/2 with prior knowledge on connections without TLS, like "h2c" in the protocols of the server.
 	// Default: false.
 	H2C bool `json:"h2c,omitempty"`
+	// WrappersRaw lists other listener wrappers, through which each TCP connection passes. Those before the wrapper
+	// "tls" get connections before the TLS handshake, and those after it get TLS connections. Without "tls", all
+	// wrappers get TLS connections. A reload does not close connections, so the connections that a wrapper has returned
+	// may outlive it. HTTP/3 does not use the wrappers. Default: none.
+	WrappersRaw []json.RawMessage `json:"wrappers,omitempty" caddy:"namespace=caddy.listeners inline_key=wrapper"`
 
 	table *live.Table
 	ports *l4app.Ports
@@ -79,14 +86,19 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 	}
 	if !standsAlone(server) {
 		return errors.New(
-			`the listener wrapper k8singress must be the only one, or be followed by "tls" if the server has TLS`)
+			`the listener wrapper k8singress must be the only one, or be followed by "tls" if the server has TLS: put ` +
+				`other listener wrappers into its field "wrappers"`)
+	}
+	beforeTLS, afterTLS, err := l.loadWrappers(ctx)
+	if err != nil {
+		return err
 	}
 	l.table, l.engine = app.engine.Table(), app.engine
 	l.ports, l.log = app.engine.Ports(), logs.Logger("k8singress.passthrough")
 	l.certificateHook = newCertificateHook(server, app.engine, ctx.Logger())
 	proxies := proxiesOf(ctx, app)
 	l.binding = &front.Binding{
-		Context: ctx, Server: server, Admit: l.admit,
+		Context: ctx, Server: server, Admit: l.admit, BeforeTLS: beforeTLS, AfterTLS: afterTLS,
 		Handshake: func(hello *tls.ClientHelloInfo, config *tls.Config) *tls.Config {
 			return l.table.Handshake(hostOf(l.table, hello), config)
 		},
@@ -113,16 +125,51 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 // standsAlone reports whether a server has only this listener wrapper and, if needed, "tls". Any other listener wrapper
 // would never get a connection.
 func standsAlone(server *caddyhttp.Server) bool {
-	var names []string
-	for _, raw := range server.ListenerWrappersRaw {
-		var module struct{ Wrapper string }
-		if err := json.Unmarshal(raw, &module); err != nil {
-			return false
-		}
-		names = append(names, module.Wrapper)
-	}
+	names := wrapperNames(server.ListenerWrappersRaw)
 	return len(names) == 1 && len(server.TLSConnPolicies) == 0 || len(names) == 2 && names[0] == "k8singress" &&
 		names[1] == "tls"
+}
+
+// wrapperNames returns the names of listener wrappers.
+func wrapperNames(wrappers []json.RawMessage) (names []string) {
+	for _, raw := range wrappers {
+		var module struct{ Wrapper string }
+		// Ignore the error: Caddy reports it when it loads the module.
+		_ = json.Unmarshal(raw, &module)
+		names = append(names, module.Wrapper)
+	}
+	return names
+}
+
+// loadWrappers loads the other listener wrappers, and divides them at the wrapper "tls", as Caddy does.
+func (l *Listener) loadWrappers(ctx caddy.Context) (beforeTLS, afterTLS []caddy.ListenerWrapper, err error) {
+	if l.WrappersRaw == nil {
+		return nil, nil, nil
+	}
+	names := wrapperNames(l.WrappersRaw)
+	tls := slices.Index(names, "tls")
+	switch {
+	case slices.Contains(names, "k8singress"):
+		return nil, nil, errors.New("the listener wrapper k8singress cannot be among its own wrappers: remove it")
+	case tls == 0:
+		return nil, nil, errors.New(
+			`the listener wrapper "tls" is the first one: remove it, because without it all others come after TLS, too`)
+	case tls >= 0 && slices.Contains(names[tls+1:], "tls"):
+		return nil, nil, errors.New(`the listener wrapper "tls" is there twice: remove one of them`)
+	}
+	modules, err := ctx.LoadModule(l, "WrappersRaw")
+	if err != nil {
+		return nil, nil, fmt.Errorf("loading listener wrappers: %w", err)
+	}
+	for i, module := range modules.([]any) {
+		switch wrapper := module.(caddy.ListenerWrapper); {
+		case i < tls:
+			beforeTLS = append(beforeTLS, wrapper)
+		case i > tls:
+			afterTLS = append(afterTLS, wrapper)
+		}
+	}
+	return beforeTLS, afterTLS, nil
 }
 
 // Cleanup is called when the configuration is unloaded or was rejected.

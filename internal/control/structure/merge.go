@@ -93,6 +93,9 @@ var adjustableKeys = []string{
 // change the setting, or else the wanted value. If the options turn off HTTP/3, the protocols for HTTPS do not contain
 // it.
 func merged(server, key string, value, wanted any, c settings.Config) any {
+	if key == "listener_wrappers" {
+		return withWrappers(wanted, value)
+	}
 	if value == nil || server == HealthServer || !slices.Contains(adjustableKeys, key) {
 		return wanted
 	}
@@ -105,6 +108,34 @@ func merged(server, key string, value, wanted any, c settings.Config) any {
 		return others
 	}
 	return value
+}
+
+// WithWrappers returns listener wrappers with which our server passes connections through the given other wrappers.
+func WithWrappers(others []any) []any {
+	return []any{map[string]any{"wrapper": "k8singress", "wrappers": others}}
+}
+
+// withWrappers returns the wanted listener wrappers of one of our servers, with the administrator's wrappers that
+// existing contains.
+func withWrappers(wanted, existing any) any {
+	list, _ := existing.([]any)
+	i := slices.IndexFunc(list, isOurs)
+	if i < 0 || list[i].(map[string]any)["wrappers"] == nil {
+		return wanted
+	}
+	all := slices.Clone(wanted.([]any))
+	for j, wrapper := range all {
+		if isOurs(wrapper) {
+			all[j] = with(wrapper.(map[string]any), "wrappers", list[i].(map[string]any)["wrappers"])
+		}
+	}
+	return all
+}
+
+// isOurs reports whether a listener wrapper is the one through which we serve HTTP and HTTPS.
+func isOurs(wrapper any) bool {
+	module, _ := wrapper.(map[string]any)
+	return module["wrapper"] == "k8singress"
 }
 
 // mergeShutdown sets Caddy's grace_period and shutdown_delay. It does not overwrite existing values unless our options

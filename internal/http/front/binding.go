@@ -67,6 +67,9 @@ type Binding struct {
 	// SharePorts allows the addresses of the Caddy server to be opened even if another process listens on them. If it
 	// is false, opening such an address fails.
 	SharePorts bool
+	// BeforeTLS and AfterTLS are the listener wrappers of the administrator. Those in BeforeTLS wrap connections before
+	// the TLS handshake, and those in AfterTLS after it.
+	BeforeTLS, AfterTLS []caddy.ListenerWrapper
 	// H2C allows HTTP/2 without TLS, like "h2c" in the protocols of the Caddy server.
 	H2C bool
 	// HeadFixed means that the maximum size of request headers in the Caddy server is a setting of the administrator,
@@ -128,6 +131,7 @@ func (s *Binding) Wrap(next net.Listener) net.Listener {
 		return c
 	}
 	a := &adopted{Listener: next, of: s, conns: s.conns, config: s.serverConfig(next.Addr()), done: make(chan struct{})}
+	a.config.wrap(s.conns, next.Addr())
 	s.conns.sources.Add(1)
 	panics.Go("front/accept", a.accept)
 	return a
@@ -212,6 +216,8 @@ type connConfig struct {
 	secure bool
 	admit  func(net.Conn) net.Conn
 	divert Divert
+	// wrapping passes the connections through listener wrappers. It is nil if there are none.
+	wrapping *wrapping
 	// handshake is the maximum duration of the TLS handshake.
 	handshake time.Duration
 	alive     net.KeepAliveConfig

@@ -55,6 +55,7 @@ func (c *claim) tryAddress(ctx context.Context) error {
 func (c *claim) attach(g *Group, k *connSet, m *connConfig) {
 	c.group, c.conns = g, k
 	c.conns.sources.Add(1)
+	m.wrap(k, c.Addr())
 	c.config.Store(m)
 	c.socket.choose()
 }
@@ -107,14 +108,20 @@ func (c *claim) release() {
 		// them. So count the socket as an open listener (in sources) until then.
 		panics.Go("front/claim", func() {
 			<-socket.ended
-			c.conns.sources.Add(-1)
+			c.detach()
 		})
 	} else {
-		c.conns.sources.Add(-1)
+		c.detach()
 	}
 	if c.of != nil {
 		c.of.closed()
 	}
+}
+
+// detach ends what attach has begun. No connection arrives at the claim any more.
+func (c *claim) detach() {
+	c.config.Load().unwrap()
+	c.conns.sources.Add(-1)
 }
 
 // adopted is a listener that Caddy has opened itself for one configuration, such as a Unix socket, and whose
@@ -149,6 +156,7 @@ func (a *adopted) accept() {
 		a.conns.expect()
 		a.conns.begin(conn, a.config)
 	})
+	a.config.unwrap()
 	a.conns.sources.Add(-1)
 	a.of.front.mu.Lock()
 	defer a.of.front.mu.Unlock()

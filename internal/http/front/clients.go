@@ -32,7 +32,7 @@ type clientConn struct {
 	// hasData is true once a byte has arrived. ended is true if End closed the connection before any byte arrived.
 	hasData, ended atomic.Bool
 	// handed is true once a Driver (the HTTP server for the protocol) has taken over the connection. Only the goroutine
-	// that runs connSet.serve accesses it.
+	// that runs connSet.passOn accesses it.
 	handed bool
 	// netHTTP is the state of the connection once net/http serves it. It is nil until then.
 	netHTTP *netHTTPConn
@@ -47,8 +47,9 @@ func (k *connSet) enter(conn net.Conn, m *connConfig) *clientConn {
 	n.proxied = n.Conn != conn
 	c := m.of.client(conn.RemoteAddr())
 	// Until its PROXY protocol header has arrived, a connection counts towards the limit of the proxy, even if the
-	// proxy is exempt from the limit. Meanwhile, it may be closed to make room for other connections.
-	c.Exempt = c.Exempt && !n.proxied
+	// proxy is exempt from the limit. Meanwhile, it may be closed to make room for other connections. A listener wrapper
+	// may read such a header, too.
+	c.Exempt = c.Exempt && !n.proxied && m.wrapping == nil
 	n.place = k.group.front.clients.Enter(c, n)
 	if n.place == nil {
 		_ = conn.Close()
@@ -91,8 +92,14 @@ func (n *clientConn) End() {
 	}
 }
 
+// clientConn returns n. It is a method of all connections from which clientConnOf finds the clientConn.
+func (n *clientConn) clientConn() *clientConn { return n }
+
 // clientConnOf returns the clientConn that conn wraps, for example with TLS, or nil if there is no clientConn.
 func clientConnOf(conn net.Conn) *clientConn {
-	n, _ := netconn.Find[*clientConn](conn)
-	return n
+	layer, ok := netconn.Find[interface{ clientConn() *clientConn }](conn)
+	if !ok {
+		return nil
+	}
+	return layer.clientConn()
 }

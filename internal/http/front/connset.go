@@ -58,6 +58,9 @@ func (k *connSet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	binding := k.group.Binding()
 	current := binding.limits.under(binding)
 	t := trafficOf(r.Context())
+	if t.secured != nil {
+		r.TLS = t.secured
+	}
 	last := current.Last(int(t.requests.Add(1)))
 	if (last || t.leaving.Load() || k.leaving.Load()) && r.Header["Upgrade"] == nil {
 		w.Header().Set("Connection", "close")
@@ -87,40 +90,68 @@ func (k *connSet) begin(conn net.Conn, m *connConfig) {
 		k.unexpect()
 		return
 	}
+	if m.wrapping != nil {
+		m.wrapping.transit.Add(1)
+	}
 	serve, end := func() { k.serve(n, m) }, func() { _ = n.Close() }
 	panics.Go("front/connection", serve, end)
 }
 
 var errPlainHTTP = errors.New("client sent an HTTP request to an HTTPS server")
 
-// serve performs the TLS handshake, if the listener uses TLS, and passes the connection to the server for the
-// negotiated protocol.
+// serve serves a new connection. If the listener has listener wrappers, it passes the connection to them.
 func (k *connSet) serve(n *clientConn, m *connConfig) {
-	defer func() {
-		if !n.handed {
-			k.pending.Add(-1)
-			k.connEnded(n.place)
-		}
-	}()
+	wrapped := false
+	defer func() { k.settle(n, m, wrapped) }()
 	if !n.readProxyHeader(m) {
 		_ = n.Close()
 		return
 	}
-	if !m.secure {
-		k.passOn(n, n, "", m)
+	if w := m.wrapping; w != nil && w.beforeTLS != nil {
+		wrapped = true
+		w.push(w.beforeTLS, n, &inner{Conn: n, client: n, stage: w.beforeTLS})
 		return
 	}
-	secured, err := k.secure(n, m)
-	if err != nil {
-		k.handshakeFailed(n, err)
+	wrapped = k.serveOn(n, n, m)
+}
+
+// settle must be called when a goroutine has stopped working on a connection. It decrements the number of connections,
+// unless a Driver or, if wrapped is true, a listener wrapper has taken the connection over.
+func (k *connSet) settle(n *clientConn, m *connConfig, wrapped bool) {
+	if wrapped || n.handed {
 		return
+	}
+	if m.wrapping != nil {
+		m.wrapping.transit.Add(-1)
+	}
+	k.pending.Add(-1)
+	k.connEnded(n.place)
+}
+
+// serveOn performs the TLS handshake on conn, if the listener uses TLS, and passes the connection to the server for the
+// negotiated protocol. conn is n, or the connection that listener wrappers have returned for n. If serveOn returns true,
+// it has passed the connection to listener wrappers instead.
+func (k *connSet) serveOn(n *clientConn, conn net.Conn, m *connConfig) (wrapped bool) {
+	if !m.secure {
+		k.passOn(n, conn, "", m)
+		return false
+	}
+	secured, err := k.secure(n, conn, m)
+	if err != nil {
+		k.handshakeFailed(n, conn, err)
+		return false
+	}
+	if w := m.wrapping; w != nil && w.afterTLS != nil {
+		w.push(w.afterTLS, n, secured)
+		return true
 	}
 	k.passOn(n, secured, secured.ConnectionState().NegotiatedProtocol, m)
+	return false
 }
 
 // handshakeFailed closes a connection whose TLS handshake has failed, unless Divert has taken over the connection. It
 // counts failed handshakes, and logs them only at debug level.
-func (k *connSet) handshakeFailed(n *clientConn, err error) {
+func (k *connSet) handshakeFailed(n *clientConn, conn net.Conn, err error) {
 	if errors.Is(err, ErrTaken) {
 		return
 	}
@@ -133,25 +164,25 @@ func (k *connSet) handshakeFailed(n *clientConn, err error) {
 	if !n.ended.Load() {
 		k.group.front.handshakeFailed(err)
 	}
-	_ = n.Close()
-	stdlib().Debug("http: TLS handshake error", zap.Stringer("client", n.RemoteAddr()), zap.Error(err))
+	client := conn.RemoteAddr()
+	_ = conn.Close()
+	stdlib().Debug("http: TLS handshake error", zap.Stringer("client", client), zap.Error(err))
 }
 
 // secure performs the TLS handshake. If the listener has a Divert function, secure calls it first; the time limit for
 // the handshake includes this call.
-func (k *connSet) secure(n *clientConn, m *connConfig) (*tls.Conn, error) {
+func (k *connSet) secure(n *clientConn, conn net.Conn, m *connConfig) (*tls.Conn, error) {
 	until := time.Now().Add(m.handshake)
-	if err := n.SetDeadline(until); err != nil {
+	if err := conn.SetDeadline(until); err != nil {
 		return nil, err
 	}
-	conn := net.Conn(n)
 	if m.divert != nil {
 		var err error
 		if conn, err = m.divert(conn, until); err != nil {
 			return nil, err
 		}
 	}
-	secured := tls.Server(conn, k.tls)
+	secured := k.tlsServer(n, conn, m)
 	// The context has no deadline, because the deadline of the connection limits the handshake.
 	ctx := context.Background() //nolint:forbidigo // A connection outlives configurations.
 	if err := secured.HandshakeContext(ctx); err != nil {
@@ -161,6 +192,16 @@ func (k *connSet) secure(n *clientConn, m *connConfig) (*tls.Conn, error) {
 	// removed host in memory.
 	n.hello.host = nil
 	return secured, secured.SetDeadline(time.Time{})
+}
+
+// tlsServer returns the server side of a TLS connection.
+func (k *connSet) tlsServer(n *clientConn, conn net.Conn, m *connConfig) *tls.Conn {
+	if m.wrapping == nil || m.wrapping.afterTLS == nil {
+		return tls.Server(conn, k.tls)
+	}
+	in := &inner{Conn: conn, client: n, stage: m.wrapping.afterTLS}
+	in.secured = tls.Server(in, k.tls)
+	return in.secured
 }
 
 // looksLikeHTTP reports whether net/http would take these bytes for the start of an HTTP request.
@@ -186,6 +227,9 @@ func (k *connSet) passOn(n *clientConn, conn net.Conn, protocol string, m *connC
 		return
 	}
 	n.handed = true
+	if m.wrapping != nil {
+		m.wrapping.transit.Add(-1)
+	}
 	panics.Guard("front/connection", func() { k.drive(drive, n, conn, m) }, func() { _ = conn.Close() })
 }
 

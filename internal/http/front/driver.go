@@ -1,7 +1,6 @@
 package front
 
 import (
-	"crypto/tls"
 	"net"
 
 	"github.com/k8singress/k8singress/internal/http/limits"
@@ -103,8 +102,8 @@ func (i *ConnInfo) HandOver(conn net.Conn) {
 	if clientConnOf(conn) == nil {
 		conn = &clientConn{Conn: conn, place: i.client.place}
 	}
-	if secured, ok := conn.(*tls.Conn); ok && secured.ConnectionState().NegotiatedProtocol == http2 {
-		s.http2.push(conn)
+	if secured, ok := conn.(connectionStater); ok && secured.ConnectionState().NegotiatedProtocol == http2 {
+		s.http2.push(asHTTP2(conn))
 		return
 	}
 	s.http1AndH2C.push(conn)

@@ -41,6 +41,7 @@ func (w *wrapper) Provision(ctx caddy.Context) error {
 	}
 	if h := hooks.Load(); h != nil {
 		w.binding.Answer = h.answer
+		w.binding.BeforeTLS, w.binding.AfterTLS = h.beforeTLS, h.afterTLS
 	}
 	front.Process().Prepare(w.binding)
 	return nil
@@ -51,9 +52,12 @@ type hook struct {
 	admit  func(net.Conn) net.Conn
 	limits func()
 	answer front.Answer
+	// beforeTLS and afterTLS are listener wrappers.
+	beforeTLS, afterTLS []caddy.ListenerWrapper
 }
 
-// hooks is the hook of the running test. answer is used for configurations that are loaded later, the others at once.
+// hooks is the hook of the running test. admit and limits are used at once, the others for configurations that are
+// loaded later.
 var hooks atomic.Pointer[hook]
 
 func admit(conn net.Conn) net.Conn {

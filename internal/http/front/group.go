@@ -60,7 +60,9 @@ func (g *Group) choose() {
 		return
 	}
 	for _, c := range g.opened() {
-		c.config.Store(s.listenerConfig(c.Addr(), c.conns.port))
+		m := s.listenerConfig(c.Addr(), c.conns.port)
+		m.wrap(c.conns, c.Addr())
+		c.config.Swap(m).unwrap()
 	}
 }
 

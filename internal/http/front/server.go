@@ -98,6 +98,9 @@ func (s *server) connContext(ctx context.Context, conn net.Conn) context.Context
 	n := clientConnOf(conn)
 	n.netHTTP = &netHTTPConn{conn: conn, below: n}
 	n.netHTTP.begin(s.connSet.group.front, n.place)
+	if w, ok := conn.(*wrappedHTTP2); ok {
+		n.netHTTP.secured = &w.secured
+	}
 	n.netHTTP.idle.Store(true)
 	n.place.Occupy(n.netHTTP)
 	return context.WithValue(ctx, trafficKey{}, &n.netHTTP.traffic)

@@ -2,6 +2,7 @@ package front
 
 import (
 	"context"
+	"crypto/tls"
 	"io"
 	"net/http"
 	"sync"
@@ -19,6 +20,8 @@ import (
 type traffic struct {
 	front *Front
 	place *connlimit.Place
+	// secured is the TLS state of a wrappedHTTP2, and nil for other connections.
+	secured *tls.ConnectionState
 	// requests is the number of requests on the connection so far.
 	requests atomic.Int64
 	// last is the time of the last activity, in nanoseconds since 1970. Activity means that a request starts or ends,
