@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
@@ -86,6 +87,15 @@ func addStructure(adapted []byte, global []caddyfile.Segment, complete structure
 	if err != nil {
 		return nil, nil, err
 	}
+	options, listenWarnings, err := withListenDefaults(options, global)
+	if err != nil {
+		return nil, nil, err
+	}
+	options, logWarnings := withLogCredentials(options, global)
+	contradictions, err := contradictingServers(options, global)
+	if err != nil {
+		return nil, nil, err
+	}
 	options.Admin = cmp.Or(adminAddress(o.Admin), options.Admin)
 	apps[name] = structure.Tree(options)
 	if err := addHTTPOptions(config, global); err != nil {
@@ -100,7 +110,8 @@ func addStructure(adapted []byte, global []caddyfile.Segment, complete structure
 		return nil, nil, fmt.Errorf("adding the servers of %s: %w", name, err)
 	}
 	whole, err := json.Marshal(config)
-	return whole, append(warnings(global, hasSites, options), ignored...), err
+	return whole, slices.Concat(warnings(global, hasSites, options), listenWarnings, logWarnings, contradictions,
+		ignored), err
 }
 
 // decodeOptions decodes the options of the app, and passes them to complete unless it is nil. raw may be empty.

@@ -163,11 +163,23 @@ func (b *draft) finish() error {
 			"service_port_namespaces has no effect, because Services may open ports only with service_tcp_ports or " +
 				"service_udp_ports: add one of these two, or remove service_port_namespaces")
 	}
-	if err := cmp.Or(b.checkDefaultChains(), structure.CheckAddresses(b.config)); err != nil {
+	if err := cmp.Or(b.checkDefaultChains(), b.checkAddresses()); err != nil {
 		return err
 	}
 	b.config.Source = b.source()
 	return nil
+}
+
+// checkAddresses returns an error if two of the options http, https and health that the block sets use the same address.
+// Caddy's global options can change the defaults of http and https, so the adapter checks them later.
+func (b *draft) checkAddresses() error {
+	c := b.config
+	for _, addresses := range []*[]string{&c.HTTP, &c.HTTPS} {
+		if *addresses == nil {
+			*addresses = []string{}
+		}
+	}
+	return structure.CheckAddresses(c)
 }
 
 func (b *draft) source() *settings.Source {

@@ -13,14 +13,16 @@ var serverOptions = option.Table[draft, *line]{
 	{
 		Name: "http", Values: "<address>... | off",
 		Parse: addresses(func(d *draft) *[]string { return &d.config.HTTP }),
-		Doc: "With `off`, there are no HTTP servers. A site of your own may then listen on these addresses, " +
-			"and serve the Ingresses with [the directive](#the-directive).",
+		Doc: "Caddy's global options `http_port` and `default_bind` change the default. With `off`, there are no HTTP " +
+			"servers. A site of your own may then listen on these addresses, and serve the Ingresses with " +
+			"[the directive](#the-directive).",
 		Example: "http 127.0.0.1:8080",
 	},
 	{
 		Name: "https", Values: "<address>... | off",
-		Parse:   addresses(func(d *draft) *[]string { return &d.config.HTTPS }),
-		Doc:     "With `off`, there are no HTTPS servers.",
+		Parse: addresses(func(d *draft) *[]string { return &d.config.HTTPS }),
+		Doc: "Caddy's global options `https_port` and `default_bind` change the default. With `off`, there are no " +
+			"HTTPS servers.",
 		Example: "https 127.0.0.1:8443",
 	},
 	{

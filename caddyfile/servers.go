@@ -25,6 +25,10 @@ var serverKeys = []string{
 	"trusted_proxies_strict", "trusted_proxies_unix", "write_idle_timeout", "write_timeout",
 }
 
+// otherServerKeys lists the settings of a Caddy server that take effect in another way, or that turn off what is always
+// off.
+var otherServerKeys = []string{"allow_0rtt", "listener_wrappers", "logs"}
+
 // addServerOptions adds the settings of the global option servers to our servers in config, as Caddy does for the
 // servers of sites. c holds the options of the controller. It returns a warning for each block with settings that have
 // no effect.
@@ -54,6 +58,9 @@ func addServerOptions(config map[string]any, global []caddyfile.Segment, c setti
 			if value, ok := found[key]; ok {
 				server[key] = value
 			}
+		}
+		if wrappers, ok := found["listener_wrappers"].([]any); ok {
+			server["listener_wrappers"] = structure.WithWrappers(wrappers)
 		}
 		if ignored := found.ignored(); ignored != "" {
 			w := serversWarning(options, ignored+" of the global option servers has no effect for hosts of Ingresses")
@@ -103,15 +110,14 @@ func addressOf(segment caddyfile.Segment) string {
 }
 
 // serversFor returns the block of the global option servers that applies to a server with the given listen addresses,
-// or nil if no block applies. As in Caddy, a block with an address of the server takes precedence over a block without
-// an address.
+// or nil if no block applies. As in Caddy, the block with the longest address of the server applies alone, and a block
+// without an address only applies if there is no other block.
 func serversFor(listen []string, global []caddyfile.Segment) (found caddyfile.Segment) {
 	for _, segment := range global {
-		switch address := addressOf(segment); {
-		case address == "" && segment.Directive() == "servers":
+		address := addressOf(segment)
+		if segment.Directive() == "servers" && (address == "" || slices.ContainsFunc(listen, sameAs(address))) &&
+			(found == nil || len(address) > len(addressOf(found))) {
 			found = segment
-		case address != "" && slices.ContainsFunc(listen, sameAs(address)):
-			return segment
 		}
 	}
 	return found
@@ -161,9 +167,24 @@ func serverSettings(servers caddyfile.Segment) (jsonServer, error) {
 		for _, key := range []string{"listen", "routes", "automatic_https"} {
 			delete(found, key)
 		}
-		return found, nil
+		return found, found.checkProxies(servers)
 	}
 	return nil, nil
+}
+
+// checkProxies returns an error if trusted_proxies has a value that is not a network, which Caddy would only report when
+// it loads the configuration.
+func (s jsonServer) checkProxies(servers caddyfile.Segment) error {
+	source, _ := s["trusted_proxies"].(map[string]any)
+	ranges, _ := source["ranges"].([]any)
+	for _, network := range ranges {
+		text, _ := network.(string)
+		if _, err := caddyhttp.CIDRExpressionToPrefix(text); source["source"] == "static" && err != nil {
+			return fmt.Errorf("%s:%d: trusted_proxies of the global option servers: %q is not a network: write "+
+				"addresses, networks such as 192.0.2.0/24, or private_ranges", servers[0].File, servers[0].Line, text)
+		}
+	}
+	return nil
 }
 
 // withoutTLS removes protocols that need TLS, because Caddy would log a warning for each of them. It keeps the list if
@@ -179,6 +200,6 @@ func (s jsonServer) withoutTLS() {
 // ignored returns the names of settings that have no effect on our servers, separated by commas.
 func (s jsonServer) ignored() string {
 	return strings.Join(slices.DeleteFunc(slices.Sorted(maps.Keys(s)), func(key string) bool {
-		return slices.Contains(serverKeys, key) || key == "allow_0rtt"
+		return slices.Contains(serverKeys, key) || slices.Contains(otherServerKeys, key)
 	}), ", ")
 }

@@ -164,6 +164,10 @@ type Options struct {
 	// ConfigMap configures an access log. Default: requests and connections are logged to standard output, in the
 	// formats of ingress-nginx.
 	AccessLog string `json:"access_log,omitempty"`
+	// LogCredentials writes the values of header fields with credentials, such as `Cookie` and `Authorization`, to the
+	// access log in Caddy's format. In the Caddyfile, it is `log_credentials` in Caddy's global option `servers`.
+	// Default: the values are `REDACTED`.
+	LogCredentials bool `json:"log_credentials,omitempty"`
 	// Via adds a Via header to responses, which shows clients that they passed through this server. Default: false.
 	Via bool `json:"via,omitempty"`
 	// ViaEndpoints adds this server to the Via header of requests to endpoints and to services such as auth-url. Some

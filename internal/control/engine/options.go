@@ -124,7 +124,7 @@ func accessLog(o settings.Config) accesslog.Output {
 	if o.AccessLog != settings.AccessLogCaddy {
 		return nil
 	}
-	return caddylog.New(caddylog.Settings{})
+	return caddylog.New(caddylog.Settings{Credentials: o.LogCredentials})
 }
 
 func adminAddress(o settings.Config) string { return cmp.Or(o.Admin, caddy.DefaultAdminListen) }

@@ -20,6 +20,7 @@ type access struct {
 	Level, Logger, Msg string
 	Request            struct {
 		Proto, Method, Host, URI string
+		ClientIP                 string `json:"client_ip"`
 		Headers                  map[string][]string
 		TLS                      *struct {
 			ServerName string `json:"server_name"`

@@ -1,0 +1,97 @@
+package caddyfile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/k8singress/k8singress/internal/model/settings"
+)
+
+// listening holds the addresses of one of our servers, and the option that sets them.
+type listening struct {
+	option    string
+	addresses []string
+}
+
+// listeningOf returns the addresses of our servers for HTTP and HTTPS, without servers that are turned off.
+func listeningOf(c settings.Config) []listening {
+	c = c.WithDefaults()
+	return slices.DeleteFunc([]listening{{"http", c.HTTP}, {"https", c.HTTPS}}, func(l listening) bool {
+		return len(l.addresses) == 0
+	})
+}
+
+// contradictingServers returns a warning for each block of the global option servers whose options have no effect on one
+// of our servers, because another block applies. As in Caddy, it returns an error if two blocks have the same address.
+func contradictingServers(c settings.Config, global []caddyfile.Segment) (all []caddyconfig.Warning, err error) {
+	for _, of := range listeningOf(c) {
+		applies := serversFor(of.addresses, global)
+		if applies == nil {
+			continue
+		}
+		for _, other := range global {
+			address := addressOf(other)
+			isOfServer := address == "" || slices.ContainsFunc(of.addresses, sameAs(address))
+			if other.Directive() != "servers" || !isOfServer || &other[0] == &applies[0] {
+				continue
+			}
+			if address != "" && sameAs(address)(addressOf(applies)) {
+				return nil, fmt.Errorf("%s:%d: the global options servers %s and servers %s have the same address: put "+
+					"their options into one block", other[0].File, other[0].Line, addressOf(applies), address)
+			}
+			if lost := optionsWithout(other, applies); lost != "" {
+				all = append(all, serversWarning(other, fmt.Sprintf(
+					"%s of the global option servers has no effect on the servers of the option %s, because the block "+
+						"of servers %s applies to them: repeat it there", lost, of.option, addressOf(applies))))
+			}
+		}
+	}
+	return all, nil
+}
+
+// optionsWithout returns the names of the options in a block that another block does not set, separated by commas.
+// Options without effect on our servers are not included.
+func optionsWithout(block, other caddyfile.Segment) string {
+	var names []string
+	for _, option := range optionsIn(block) {
+		name := option.Directive()
+		if o := findCaddyOption("servers " + name); o != nil && o.Fate == works && !hasOption(other, name) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+func hasOption(block caddyfile.Segment, name string) bool {
+	return slices.ContainsFunc(optionsIn(block), func(o caddyfile.Segment) bool { return o.Directive() == name })
+}
+
+// withLogCredentials returns the options of the controller with the option log_credentials of the global option servers.
+// The servers share an access log, so credentials are only logged if the option is set for all of them.
+func withLogCredentials(c settings.Config, global []caddyfile.Segment) (settings.Config, []caddyconfig.Warning) {
+	var with, without caddyfile.Segment
+	for _, of := range listeningOf(c) {
+		if block := serversFor(of.addresses, global); block != nil && hasOption(block, "log_credentials") {
+			with = block
+		} else {
+			without = caddyfile.Segment{{Text: of.option}}
+		}
+	}
+	const noEffect = "log_credentials of the global option servers has no effect for hosts of Ingresses: "
+	switch {
+	case with == nil:
+		return c, nil
+	case without != nil:
+		return c, []caddyconfig.Warning{serversWarning(with, noEffect+"set it for the servers of the option "+
+			without.Directive()+", too, because all servers share one access log")}
+	case c.AccessLog != settings.AccessLogCaddy:
+		return c, []caddyconfig.Warning{serversWarning(with, noEffect+"set the option access_log caddy of k8singress, "+
+			"or remove log_credentials")}
+	}
+	c.LogCredentials = true
+	return c, nil
+}
