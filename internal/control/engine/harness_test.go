@@ -2,8 +2,10 @@ package engine_test
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -56,6 +58,8 @@ type publisher struct {
 	verdicts []*report.Verdict
 	changed  chan struct{}
 	ended    chan struct{}
+	// keeps is the last argument of KeepWebhook.
+	keeps atomic.Pointer[string]
 }
 
 func newPublisher() *publisher {
@@ -67,7 +71,11 @@ func (p *publisher) Run(ctx context.Context) {
 	<-ctx.Done()
 }
 
-func (p *publisher) Leader() bool             { return true }
+func (p *publisher) Leader() bool            { return true }
+func (p *publisher) KeepWebhook(name string) { p.keeps.Store(&name) }
+func (p *publisher) WebhookCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return &tls.Certificate{OCSPStaple: []byte(*p.keeps.Load())}, nil
+}
 func (p *publisher) Changed() <-chan struct{} { return p.changed }
 
 func (p *publisher) Verdicts() []*report.Verdict {

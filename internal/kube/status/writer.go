@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -113,8 +114,14 @@ func (w *Writer) Verdicts() []*report.Verdict {
 // Changed returns a channel that receives a value when the problems that Verdicts returns have changed.
 func (w *Writer) Changed() <-chan struct{} { return w.reported }
 
-// Webhook returns the keeper of the webhook's certificates. It works while Run does.
-func (w *Writer) Webhook() *webhook.Keeper { return w.webhook }
+// KeepWebhook sets the name of the ValidatingWebhookConfiguration for which certificates are kept. If it is empty, none
+// are kept.
+func (w *Writer) KeepWebhook(configuration string) { w.webhook.Configure(configuration) }
+
+// WebhookCertificate returns the certificate that is kept for the webhook, or an error while there is none.
+func (w *Writer) WebhookCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return w.webhook.GetCertificate(hello)
+}
 
 // Leader reports whether this replica is the leader. Only the leader writes.
 func (w *Writer) Leader() bool { return w.leader.Load() }

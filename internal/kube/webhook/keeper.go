@@ -1,6 +1,6 @@
 // Package webhook keeps the certificates of the admission webhook, if the administrator has no other certificates. They
-// are in one Secret of the controller's namespace. The leader renews them, and writes the authority into caBundle of the
-// ValidatingWebhookConfiguration. All replicas serve the certificate in the Secret.
+// are in one Secret of the controller's namespace. The leader renews them, and writes the authority into caBundle of
+// the ValidatingWebhookConfiguration. All replicas serve the certificate in the Secret.
 package webhook
 
 import (

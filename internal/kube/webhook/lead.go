@@ -31,16 +31,16 @@ const (
 	// recheck is the maximum time between two checks. Changes of the configuration are watched, but RBAC may allow only
 	// to get it.
 	recheck = 10 * time.Minute
-	// firstPause and lastPause are the minimum and maximum time between two writes. The pause doubles while writes fail,
-	// or another client reverts them. It is reset after the time calm without a write.
+	// firstPause and lastPause are the minimum and maximum time between two writes. The pause doubles while writes
+	// fail, or another client reverts them. It is reset after the time calm without a write.
 	firstPause = time.Second
 	lastPause  = time.Minute
 	calm       = 2 * lastPause
 )
 
-// Lead keeps the certificates and caBundle up to date until ctx ends. Only the leader calls it. If two replicas lead for
-// a moment, the Secret decides: each write depends on the version that was read before, and caBundle is always written
-// from the Secret.
+// Lead keeps the certificates and caBundle up to date until ctx ends. Only the leader calls it. If two replicas lead
+// for a moment, the Secret decides: each write depends on the version that was read before, and caBundle is always
+// written from the Secret.
 func (k *Keeper) Lead(ctx context.Context) {
 	defer k.setVerdicts(nil)
 	k.each(ctx, func(ctx context.Context, name string) {
@@ -145,8 +145,8 @@ func (a *attempt) run(ctx context.Context, now time.Time) (wrote bool, renewal t
 	}
 	webhooks, names := a.ours(configuration)
 	if len(webhooks) == 0 {
-		return false, now, advice(fmt.Sprintf("no webhook of the ValidatingWebhookConfiguration %s has a Service in the "+
-			"namespace %s: set clientConfig.service to the Service of this controller", a.name, a.namespace))
+		return false, now, advice(fmt.Sprintf("no webhook of the ValidatingWebhookConfiguration %s has a Service in "+
+			"the namespace %s: set clientConfig.service to the Service of this controller", a.name, a.namespace))
 	}
 	bundle, renewal, err := a.keepSecret(ctx, names, now)
 	if err != nil {
@@ -240,11 +240,12 @@ func explain(err error, what, rights string) error {
 	case err == nil:
 		return nil
 	case apierrors.IsForbidden(err):
-		return advice(fmt.Sprintf("admission_webhook: RBAC does not allow to %s: grant the controller permission to %s, as "+
-			"the chart does with controller.admissionWebhooks, or use certificate files (the flags "+
+		return advice(fmt.Sprintf("admission_webhook: RBAC does not allow to %s: grant the controller permission to "+
+			"%s, as the chart does with controller.admissionWebhooks, or use certificate files (the flags "+
 			"--validating-webhook-certificate and --validating-webhook-key)", what, rights))
 	case apierrors.IsNotFound(err):
-		return advice(fmt.Sprintf("admission_webhook: cannot %s: it does not exist: create it, or name another one", what))
+		return advice(fmt.Sprintf("admission_webhook: cannot %s: it does not exist: create it, or name another one",
+			what))
 	}
 	return fmt.Errorf("admission_webhook: cannot %s: %w", what, err)
 }

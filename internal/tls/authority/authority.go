@@ -82,10 +82,10 @@ func Next(files map[string][]byte, names []string, now time.Time) (map[string][]
 	return next, earlier(renewal(bundle[0]), dueAt(leaf, bundle)), nil
 }
 
-// Join returns the bundle that clients get: the authorities in the Secret, and after them the valid authorities of other
-// programs in the bundle that the clients have now. So the servers of another program, which this one replaces or which
-// may replace it again, stay trusted. At most maxForeign of them are kept. Old authorities of this package are dropped,
-// so that an authority whose key has leaked can be replaced by deleting the Secret.
+// Join returns the bundle that clients get: the authorities in the Secret, and after them the valid authorities of
+// other programs in the bundle that the clients have now. So the servers of another program, which this one replaces or
+// which may replace it again, stay trusted. At most maxForeign of them are kept. Old authorities of this package are
+// dropped, so that an authority whose key has leaked can be replaced by deleting the Secret.
 func Join(bundle, current []byte, now time.Time) []byte {
 	known, err := secret.ParseCertificates(Bundle, bundle)
 	if err != nil {

@@ -186,7 +186,7 @@ func TestJoin(t *testing.T) {
 		{"the result", join(ours, job), join(ours, job)},
 		{"several", join(job, old[authority.Bundle], job, cluster, third), join(ours, job, cluster)},
 		{"no PEM", []byte("none"), ours},
-		{"half a certificate", join(job, []byte("-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n")), ours},
+		{"half a certificate", join(job, fixture.PEM("CERTIFICATE", []byte("half"))), ours},
 		{"no authority", fixture.Certificate(t, name).PEM(), ours},
 	} {
 		t.Run(c.name, func(t *testing.T) {
