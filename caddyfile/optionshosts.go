@@ -53,7 +53,8 @@ var certificateOptions = option.Table[draft, *line]{
 		Default: "the global option `cert_issuer`, or ACME with `email` and `acme_ca`",
 	},
 	{
-		Name: "key_type", Values: "<type>", Parse: one(func(d *draft) *string { return &d.config.KeyType },
+		Name: "key_type", Values: "p256 | p384 | rsa2048 | rsa4096 | ed25519",
+		Parse: one(func(d *draft) *string { return &d.config.KeyType },
 			words("", "p256", "p384", "rsa2048", "rsa4096", "ed25519")),
 		Example: "key_type p384",
 	},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/k8singress/k8singress/internal/control/flags"
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
@@ -41,7 +42,7 @@ var elsewhere = []string{
 	"issuer", "chain", "host_owner", "admission_webhook",
 }
 
-// TestSchema checks that values.schema.json matches known-values.txt and the options of the Caddyfile.
+// TestSchema checks that values.schema.json matches known-values.txt, the options of the Caddyfile and the flags.
 func TestSchema(t *testing.T) {
 	root := node{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}
 	known := rows(t, "k8singress/known-values.txt")
@@ -54,6 +55,10 @@ func TestSchema(t *testing.T) {
 		}
 	}
 	within(root, "rbac")["size"] = node{"enum": []string{"cluster", "namespaces", "least"}}
+	// With another kind, there would be no workload, and an upgrade would delete the one that runs.
+	within(root, "controller")["kind"] = node{"enum": []string{"Deployment", "DaemonSet", "Both"}}
+	root["properties"].(node)["controller"].(node)["required"] = []string{"kind"}
+	within(root, "controller")["extraArgs"] = flagsOf(types["strings"]["additionalProperties"].(node))
 	root["properties"].(node)["k8singress"] = own(t)
 	text, err := json.MarshalIndent(root, "", " ")
 	if err != nil {
@@ -146,21 +151,50 @@ func own(t *testing.T) node {
 	})
 }
 
+// flagsOf returns the schema for flags with values of the given type. It rejects the flags with which the controller
+// would not start. The flags version and help are missing, because with them the process only prints something.
+func flagsOf(value node) node {
+	properties := node{"config": value}
+	for i := range flags.Table {
+		properties[flags.Table[i].Name] = value
+	}
+	return node{"type": []string{"object", "null"}, "properties": properties, "additionalProperties": false}
+}
+
 func strict(properties node) node {
 	return node{"type": "object", "properties": properties, "additionalProperties": false}
 }
 
 // optionType returns the schema of an option with the given grammar: true for an option without arguments, a list for
-// an option with several arguments, and both if the arguments may be omitted.
+// an option with several arguments, and both if the arguments may be omitted. If the arguments are words of a fixed
+// set, the schema lists them.
 func optionType(grammar string) node {
+	words := wordsOf(grammar)
 	switch {
 	case grammar == "":
 		return types["boolean"]
+	case strings.HasPrefix(grammar, "[") && words != nil:
+		return node{"oneOf": []node{types["boolean"], {"enum": words},
+			{"type": "array", "items": node{"enum": words}}}}
 	case strings.HasPrefix(grammar, "["):
 		return node{"type": []string{"boolean", "string", "array", "null"}, "items": node{"type": "string"}}
 	case strings.Contains(grammar, "..."):
 		return node{"type": []string{"string", "number", "array", "null"},
 			"items": node{"type": []string{"string", "number"}}}
+	case words != nil:
+		return node{"enum": append(words, nil)}
 	}
 	return types["scalar"]
+}
+
+// wordsOf returns the words of a grammar such as "a | b" or "[a | b]...". It returns nil for a grammar with other
+// arguments.
+func wordsOf(grammar string) (words []any) {
+	if strings.ContainsAny(grammar, "<{") {
+		return nil
+	}
+	for word := range strings.SplitSeq(strings.Trim(grammar, "[]."), "|") {
+		words = append(words, strings.TrimSpace(word))
+	}
+	return words
 }
