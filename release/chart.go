@@ -32,6 +32,7 @@ func (o *options) edits(source build.Source) []edit {
 		{"Chart.yaml", `(?m)^version: .*$`, "version: " + source.Tag()},
 		{"Chart.yaml", `(?m)^appVersion: .*$`, `appVersion: "` + source.Tag() + `"`},
 		{"Chart.yaml", `(?m)^  k8singress\.io/image: .*$`, "  k8singress.io/image: " + o.name},
+		{"Chart.yaml", `(?m)^  k8singress\.io/public: .*$`, `  k8singress.io/public: "true"`},
 		{"values.yaml", `(?m)^    registry: ghcr\.io$`, "    registry: " + registry},
 	}
 }

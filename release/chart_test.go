@@ -43,7 +43,7 @@ func packed(t *testing.T, data []byte) map[string]string {
 func TestChart(t *testing.T) {
 	files := packed(t, published(t, "k8singress-"+testTag+".tgz"))
 	for _, want := range []string{"version: " + testTag + "\n", `appVersion: "` + testTag + `"` + "\n",
-		"name: k8singress\n"} {
+		"name: k8singress\n", "k8singress.io/public: \"true\"\n"} {
 		if text := files["k8singress/Chart.yaml"]; !strings.Contains(text, want) {
 			t.Errorf("there is no %q in %s", want, text)
 		}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/pod-security-admission/api"
 )
 
-var update = flag.Bool("update", false, "rewrite the manifests in deploy")
+var update = flag.Bool("update", false, "rewrite the generated files")
 
 const deployFolder = "../../deploy"
 
@@ -79,7 +79,12 @@ func renderShape(t *testing.T, shape string) rendered {
 
 func checkGenerated(t *testing.T, shape, name, text string) {
 	t.Helper()
-	file := filepath.Join(deployFolder, shape, name)
+	checkFile(t, filepath.Join(deployFolder, shape, name), text)
+}
+
+// checkFile checks the content of a generated file, or writes it with the flag -update.
+func checkFile(t *testing.T, file, text string) {
+	t.Helper()
 	if *update {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)

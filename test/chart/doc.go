@@ -2,4 +2,4 @@
 // another version of the Kubernetes libraries than test/.
 package chart
 
-//go:generate go test -run ^TestDeploy$ -update
+//go:generate go test -run ^(TestDeploy|TestSeries)$ -update

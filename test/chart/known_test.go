@@ -38,7 +38,7 @@ func knownIn(t *testing.T, text string) (all []known) {
 			continue
 		}
 		k := known{name: words[0], kind: words[1], path: splitPath(words[0])}
-		if words[2] == "ignored" {
+		if words[2] == "ignored" || words[2] == "unguarded" {
 			k.ignored = strings.Join(words[3:], " ")
 		} else if words[2] != "honoured" {
 			t.Fatalf("%s is neither honoured nor ignored", words[0])

@@ -1,7 +1,8 @@
 {{/* These templates choose the image. Values of ingress-nginx's chart may name its image, only its tag, or a registry that has no image
 of k8singress. imageIsNginx and registryIsNginx return "true" if such a value must be ignored. */}}
 
-{{/* Returns the image that the values name, or nothing. */}}
+{{/* Returns the image that the values name, or nothing. Copies of ingress-nginx in other registries have names such as
+mirror/ingress-nginx/controller, rancher/nginx-ingress-controller and k8s/ingress-nginx-controller. */}}
 {{- define "k8singress.imagePath" -}}
 {{- .Values.controller.image.repository | default .Values.controller.image.image -}}
 {{- end -}}
@@ -18,10 +19,15 @@ of k8singress. imageIsNginx and registryIsNginx return "true" if such a value mu
 {{- define "k8singress.imageIsNginx" -}}
 {{- $path := include "k8singress.imagePath" . -}}
 {{- $tag := toString .Values.controller.image.tag -}}
-{{- if or (regexMatch "(^|/)(controller|controller-chroot|nginx-ingress-controller[^/]*|cnych/ingress-nginx)$" $path)
+{{- if or (regexMatch "(^|/)(controller|controller-chroot|([a-z0-9]+[-_.]+)*(ingress-nginx|nginx-ingress)([-_.]+controller[^/]*)?)$" $path)
       (and (not $path) (ne $tag .Chart.AppVersion) (regexMatch "^v[01][.][0-9]+[.][0-9]+" $tag)) -}}
 true
 {{- end -}}
+{{- end -}}
+
+{{/* Returns "true" if the pods run our own image, and not one that the values name. */}}
+{{- define "k8singress.usesOwnImage" -}}
+{{- if or (include "k8singress.imageIsNginx" .) (not (include "k8singress.imagePath" .)) }}true{{ end -}}
 {{- end -}}
 
 {{- define "k8singress.registryIsNginx" -}}

@@ -1,12 +1,12 @@
 {{/* These templates find values that are ignored or unknown, from the table in known-values.txt. NOTES prints them. */}}
 
-{{/* Returns the table: for each path, the reason why the value is ignored, or "" if it is honoured. */}}
+{{/* Returns the table: for each path, a class (honoured, ignored or unguarded) and the reason why the value has no effect. */}}
 {{- define "k8singress.known" -}}
 {{- $known := dict -}}
 {{- range .Files.Lines "known-values.txt" -}}
 {{- if and . (not (hasPrefix "#" .)) -}}
 {{- $row := regexSplit "\\s+" . 4 -}}
-{{- $_ := set $known (first $row) (ternary (last $row) "" (eq (index $row 2) "ignored")) -}}
+{{- $_ := set $known (first $row) (dict "class" (index $row 2) "reason" (last $row)) -}}
 {{- end -}}
 {{- end -}}
 {{- toJson $known -}}
@@ -25,12 +25,13 @@
 {{- toJson $inner -}}
 {{- end -}}
 
-{{/* Returns two maps: ignored has a list of paths for each reason, and unknown has the suggested path, or "", for each unknown path. */}}
+{{/* Returns three maps: ignored and unguarded have a list of paths for each reason, and unknown has the suggested path, or "", for each
+unknown path. */}}
 {{- define "k8singress.remarks" -}}
 {{- $known := include "k8singress.known" . | fromJson -}}
-{{- $walk := dict "values" .Values "path" "" "known" $known "inner" (include "k8singress.inner" $known | fromJson) "ignored" dict "unknown" dict -}}
-{{- include "k8singress.walk" $walk -}}
-{{- dict "ignored" $walk.ignored "unknown" $walk.unknown | toJson -}}
+{{- $found := dict "ignored" dict "unguarded" dict "unknown" dict -}}
+{{- include "k8singress.walk" (dict "values" .Values "path" "" "known" $known "inner" (include "k8singress.inner" $known | fromJson) "found" $found) -}}
+{{- toJson $found -}}
 {{- end -}}
 
 {{- define "k8singress.walk" -}}
@@ -38,22 +39,23 @@
 {{- $path := printf "%s.%s" $.path $key | trimPrefix "." -}}
 {{- if and (empty $value) (not (kindIs "bool" $value)) -}}
 {{- else if hasKey $.known $path -}}
-{{- $sentence := get $.known $path -}}
-{{- if and $sentence (not (and (kindIs "map" $value) (eq (toString (get $value "enabled")) "false"))) -}}
-{{- $_ := set $.ignored $sentence (append (get $.ignored $sentence | default list) $path) -}}
+{{- $row := get $.known $path -}}
+{{- if and (hasKey $.found $row.class) (not (and (kindIs "map" $value) (eq (toString (get $value "enabled")) "false"))) -}}
+{{- $reasons := get $.found $row.class -}}
+{{- $_ := set $reasons $row.reason (append (get $reasons $row.reason | default list) $path) -}}
 {{- end -}}
 {{- else if and (hasKey $.inner $path) (kindIs "map" $value) -}}
-{{- include "k8singress.walk" (dict "values" $value "path" $path "known" $.known "inner" $.inner "ignored" $.ignored "unknown" $.unknown) -}}
+{{- include "k8singress.walk" (dict "values" $value "path" $path "known" $.known "inner" $.inner "found" $.found) -}}
 {{- else -}}
-{{- $_ := set $.unknown $path (include "k8singress.meant" (dict "path" $path "candidates" (concat (keys $.known) (keys $.inner)))) -}}
+{{- $_ := set $.found.unknown $path (include "k8singress.meant" (dict "path" $path "candidates" (concat (keys $.known) (keys $.inner)))) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 
 {{/* Returns the known path that the user probably meant: the same name at another path, or the name at the same level that has the most
-pairs of letters in common. It takes a dict: path, candidates. */}}
+pairs of letters in common. It takes a dict: path, candidates. Only the beginning of a long name is compared, because this takes time. */}}
 {{- define "k8singress.meant" -}}
-{{- $name := splitList "." .path | last | lower -}}
+{{- $name := splitList "." .path | last | lower | trunc 63 -}}
 {{- $beside := splitList "." .path | initial | join "." -}}
 {{- $best := "" -}}
 {{- $most := div (len $name) 2 | max 1 -}}

@@ -18,6 +18,25 @@ func TestReference(t *testing.T) {
 		"Rows": Table, "Tuning": withFate(fateTuning), "Dead": withFate(fateDead),
 		"Never": withFate(fateNever), "Later": withFate(fateLater), "Notes": notes,
 	}, *update)
+	fixture.Generated(t, "../../../charts/k8singress/files/keys.txt", keysOfChart(), *update)
+}
+
+// keysOfChart returns the table of keys from which the NOTES of the chart find keys without an effect. Each line
+// contains a key, "works" or its fate, and a note.
+func keysOfChart() string {
+	var text strings.Builder
+	text.WriteString("# The keys of the ConfigMap, printed from the tables in internal/translate/configmap by " +
+		"`make generate`.\n")
+	for i := range Table {
+		text.WriteString(Table[i].Name + " works\n")
+	}
+	for _, name := range names {
+		if Table.Find(name) == nil {
+			note := strings.TrimPrefix(notes[name], ": ")
+			text.WriteString(strings.TrimSpace(name+" "+string(fates[name])+" "+note) + "\n")
+		}
+	}
+	return text.String()
 }
 
 // TestRows checks that every row has the texts that the documentation prints, and a valid example that differs from the
