@@ -36,7 +36,7 @@
 {{- end }}
 {{ end -}}
 
-{{/* Returns the options as JSON. With rbac.size least, the controller cannot read all Secrets, so it reads only the ones that
+{{/* Returns the options as JSON. The times of a shutdown follow the settings of the pod. With rbac.size least, the controller cannot read all Secrets, so it reads only the ones that
 Ingresses refer to. */}}
 {{- define "k8singress.options" -}}
 {{- $options := deepCopy .Values.k8singress.options -}}
@@ -45,6 +45,10 @@ Ingresses refer to. */}}
 {{- fail "k8singress.options.secrets is all, but rbac.size least does not allow reading all Secrets: remove the option, or set rbac.size to namespaces" -}}
 {{- end -}}
 {{- $_ := set $options "secrets" ($options.secrets | default "referenced") -}}
+{{- end -}}
+{{- with include "k8singress.hookDelay" . }}{{ $_ := set $options "shutdown_delay" . }}{{ end -}}
+{{- if not $options.shutdown_timeout -}}
+{{- $_ := set $options "shutdown_timeout" (include "k8singress.shutdownTimeout" (dict "root" . "delay" $options.shutdown_delay)) -}}
 {{- end -}}
 {{- toJson $options -}}
 {{- end -}}

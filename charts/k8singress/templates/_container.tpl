@@ -36,7 +36,7 @@ env:
 ports:
   {{- include "k8singress.containerPorts" . | trim | nindent 2 }}
 {{- include "k8singress.probes" . }}
-{{- range $name, $value := dict "lifecycle" $c.lifecycle "resources" (include "k8singress.resources" . | fromYaml) "resizePolicy" $c.resizePolicy }}
+{{- range $name, $value := dict "lifecycle" (include "k8singress.lifecycle" . | fromJson) "resources" (include "k8singress.resources" . | fromYaml) "resizePolicy" $c.resizePolicy }}
 {{- with $value }}
 {{ $name }}:
   {{- tpl (toYaml .) $ | nindent 2 }}
