@@ -23,10 +23,12 @@ const installing = 3 * time.Minute
 // kubectlDelete is the start of a command that cleans up even if the test has failed.
 const kubectlDelete = "kubectl delete --ignore-not-found "
 
-// TestInstall follows docs/install.md in each shape, with Helm, kubectl and kustomize. The service account in the
-// manifests replaces the account that other tests use.
+// TestInstall follows docs/install.md in each shape, with Helm, kubectl and kustomize. It pushes the image to a
+// registry, from which the nodes pull it. The service account in the manifests replaces the account that other tests
+// use.
 func TestInstall(t *testing.T) {
 	c := newCluster(t)
+	c.startRegistry()
 	c.deploy("web", 1)
 	pair := c.newPair(c.host("shop"))
 	c.secret("shop-tls", pair)
@@ -37,9 +39,10 @@ func TestInstall(t *testing.T) {
 	// The name of the Secret must not be replaced. Pods end without a delay.
 	names := []string{
 		"shop-tls", "shop-tls", "shop", c.namespace, "shutdown_delay 15s", "shutdown_delay 1s", "shutdown_delay: 15s",
-		"shutdown_delay: 1s",
+		"shutdown_delay: 1s", "registry.example.com", registryAddress,
 	}
 	r := &installer{c.reader(names...), pair}
+	r.push()
 	page := map[string][]string{}
 	for way, number := range map[string]int{"Helm": 2, "kubectl": 2, "kustomize": 3} {
 		page[way] = r.scripts("install.md", "## With "+way, number)
@@ -185,7 +188,7 @@ func (r *installer) checkOverlay() {
 	r.Helper()
 	deployment, err := r.AppsV1().Deployments("edge").Get(r.Context(), "k8singress-controller", metav1.GetOptions{})
 	r.must(err)
-	if image := deployment.Spec.Template.Spec.Containers[0].Image; image != "registry.example.com/k8singress:v1" {
+	if image := deployment.Spec.Template.Spec.Containers[0].Image; image != registryAddress+"/k8singress:v1" {
 		r.Errorf("the image is %s", image)
 	}
 	for name, want := range map[string]map[string]string{

@@ -181,7 +181,7 @@ func (c *container) nextRun() int32 {
 }
 
 func (c *container) sandbox(ctx context.Context) (sandbox, error) {
-	image, err := c.pod.kubelet.Images.Find(c.spec.Image)
+	image, err := c.pod.kubelet.Images.Pull(ctx, c.spec.Image)
 	if err != nil {
 		return sandbox{}, failure{"ErrImagePull", err}
 	}
