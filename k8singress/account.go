@@ -20,6 +20,10 @@ func account(table *live.Table, x *exchange.Exchange, began time.Time, known boo
 	answer := x.Measure(began, ended)
 	requests.record(answer.Status, answer.Took)
 	x.Meter.Record(&answer)
+	if nginx := table.Meters().Nginx(); nginx != nil {
+		details := x.Describe(&answer)
+		nginx.Record(x.Meter, &details)
+	}
 	table.AccessLog().Record(x, ended, answer.Took, known)
 }
 

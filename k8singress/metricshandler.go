@@ -74,7 +74,11 @@ func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.
 		}
 	}
 	out := exposition.New(to, format)
-	state(m.app).Write(out)
+	s := state(m.app)
+	s.Write(out)
+	if n := m.app.engine.Table().Meters().Nginx(); n != nil {
+		n.Write(out, settings.NginxPrefix, s.Constant())
+	}
 	return out.Flush()
 }
 

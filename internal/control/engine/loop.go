@@ -179,6 +179,7 @@ func (l *loop) adopt(ctx context.Context) {
 		StrictPaths: a.settings.StrictPaths, Via: a.settings.Via, ViaEndpoints: a.settings.ViaEndpoints,
 		NoAccessLog: a.settings.AccessLog == settings.AccessLogOff, AccessLog: accessLog(a.settings),
 	})
+	l.live.Table.Meters().SetNginx(nginxOptions(a.settings.NginxMetrics))
 	proxy.SetFiles(cmp.Or(a.settings.BodyFiles, proxy.DefaultFiles))
 	if err := l.live.Adopt(a.ctx, adminAddress(a.settings), a.settings.StreamChains); err != nil {
 		l.log.Error("cannot provision the handler chains of the new Caddy configuration", zap.Error(err))

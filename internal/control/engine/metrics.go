@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/k8singress/k8singress/internal/http/meter"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/kinds"
 	"github.com/k8singress/k8singress/internal/model/report"
@@ -62,6 +63,7 @@ func (e *Engine) Collectors() []prometheus.Collector {
 	own := []prometheus.Collector{
 		e.metrics.reloads, e.metrics.endpointUpdates, e.metrics.applySeconds, e.metrics.certificates, e.metrics.ports,
 		expiries{e.live.Certificates}, unhealthy{e.live.Health}, refused{e.endpoints}, e.live.Table.Meters(),
+		meter.Limited{Registry: e.live.Table.Meters()},
 		e.live.Table.AccessLogs(),
 		e.live.Table.Spans(),
 		e.live.Ports().Collector(),

@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/k8singress/k8singress/internal/control/structure"
 	"github.com/k8singress/k8singress/internal/http/accesslog"
 	"github.com/k8singress/k8singress/internal/http/caddylog"
+	"github.com/k8singress/k8singress/internal/http/meter"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/settings"
 	"github.com/k8singress/k8singress/internal/translate"
@@ -115,6 +117,32 @@ func reaching(o settings.Config) reach.Options {
 		options.Deny = append(options.Deny, n)
 	}
 	return options
+}
+
+// nginxOptions returns the options of the metrics with the names of ingress-nginx, or nil if there are none.
+func nginxOptions(m *settings.NginxMetrics) *meter.NginxOptions {
+	if !m.On() {
+		return nil
+	}
+	o := &meter.NginxOptions{
+		WithoutHost: m.WithoutHost, UndefinedHosts: m.UndefinedHosts, StatusClasses: m.StatusClasses,
+		Times: m.TimeBuckets, Lengths: m.LengthBuckets, Sizes: m.SizeBuckets, Factor: m.BucketFactor,
+		MaxBuckets: uint32(cmp.Or(m.MaxBuckets, settings.DefaultMaxBuckets)),
+		MaxSets:    cmp.Or(m.MaxLabelSets, settings.DefaultMaxLabelSets),
+	}
+	if o.Times == nil {
+		o.Times = prometheus.DefBuckets
+	}
+	if o.Lengths == nil {
+		o.Lengths = prometheus.LinearBuckets(10, 10, 10)
+	}
+	if o.Sizes == nil {
+		o.Sizes = prometheus.ExponentialBuckets(10, 10, 7)
+	}
+	for i := range o.Excluded {
+		o.Excluded[i] = slices.Contains(m.Exclude, meter.NginxMetric(i).Name())
+	}
+	return o
 }
 
 // adminAddress returns the address of Caddy's admin API, or settings.AdminOff. The environment variable CADDY_ADMIN

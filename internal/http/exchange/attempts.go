@@ -24,7 +24,7 @@ func (x *Exchange) Next() (address string, ok bool) {
 	}
 	x.tried = append(x.tried, choice.Endpoint)
 	x.choice, x.start, x.open, x.measured, x.latency = choice, time.Now(), true, false, 0
-	x.firstByte = time.Time{}
+	x.firstByte, x.connect = time.Time{}, 0
 	choice.Begin()
 	x.setCookie()
 	return choice.Endpoint.Address(), true

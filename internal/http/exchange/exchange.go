@@ -167,6 +167,8 @@ type Exchange struct {
 	latency  time.Duration
 	// firstByte is when the head of the endpoint's response arrived, or zero if the current attempt has no response.
 	firstByte time.Time
+	// connect is how long it took to open the connection of the last attempt. It is 0 for a connection that was open.
+	connect time.Duration
 	// cookie is the Set-Cookie value of the session cookie, or empty if no cookie is set. If noCookie is true, the
 	// response never sets a session cookie.
 	cookie   string

@@ -20,3 +20,19 @@ func (x *Exchange) Measure(began, ended time.Time) meter.Answer {
 	}
 	return a
 }
+
+// Describe returns more details of the request whose Answer is a.
+func (x *Exchange) Describe(a *meter.Answer) meter.Details {
+	d := meter.Details{Status: a.Status, Took: a.Took, Sent: a.Sent}
+	if x.Request != nil {
+		d.Method, d.Received = x.Method, x.headSize()+x.Received
+	}
+	if n := len(x.attempts); n > 0 {
+		last := &x.attempts[n-1]
+		d.HasAttempt, d.Connect, d.Header, d.Response = true, x.connect, last.Latency, last.Took
+	}
+	return d
+}
+
+// Connected records how long it took to open a connection to the endpoint in the current attempt.
+func (x *Exchange) Connected(took time.Duration) { x.connect = took }

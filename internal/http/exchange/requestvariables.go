@@ -43,13 +43,18 @@ func remoteUser(x *Exchange) string {
 // requestLength returns the size of the request in bytes: the size of the request line and headers in HTTP/1.1 format,
 // plus the length of the body if it is known.
 func requestLength(x *Exchange) string {
+	return strconv.FormatInt(x.headSize()+max(x.Length, 0), 10)
+}
+
+// headSize returns the size of the request line and headers in HTTP/1.1 format.
+func (x *Exchange) headSize() int64 {
 	const lineEnd, separator = 2, 2
 	size := len(x.Method) + len(x.Target) + len(" HTTP/1.1 ") + lineEnd + len("Host: ") + len(x.Host) +
 		lineEnd + lineEnd
 	for i := range x.Fields {
 		size += len(x.Fields[i].Name) + separator + len(x.Fields[i].Value) + lineEnd
 	}
-	return strconv.FormatInt(int64(size)+max(x.Length, 0), 10)
+	return int64(size)
 }
 
 // http2 returns "h2" for a request with HTTP/2 over TLS, "h2c" for HTTP/2 without TLS, and otherwise an empty string.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 )
 
@@ -62,7 +63,24 @@ type Registry struct {
 	routes map[Labels]*Route
 	// peak is the largest size of the map since it was created.
 	peak int
+	// nginx is nil without the metrics with the names of ingress-nginx.
+	nginx atomic.Pointer[Nginx]
 }
+
+// SetNginx starts to count requests with the names of ingress-nginx, or stops if o is nil. If the options are the same
+// as before, the counters go on.
+func (r *Registry) SetNginx(o *NginxOptions) {
+	before := r.nginx.Load()
+	switch {
+	case o == nil:
+		r.nginx.Store(nil)
+	case before == nil || !before.Equal(o):
+		r.nginx.Store(newNginx(*o))
+	}
+}
+
+// Nginx returns the counters with the names of ingress-nginx, or nil.
+func (r *Registry) Nginx() *Nginx { return r.nginx.Load() }
 
 // Acquire returns the counters for the labels. Each call needs a call of Release.
 func (r *Registry) Acquire(of Labels) *Route {
@@ -97,6 +115,10 @@ func (r *Registry) Release(route *Route) {
 		return
 	}
 	delete(r.routes, route.Labels)
+	route.ended.Store(true)
+	if n := r.nginx.Load(); n != nil {
+		n.end(route)
+	}
 	if n := len(r.routes); r.peak >= minShrunk && n < r.peak/4 {
 		// A map keeps its memory when elements are deleted, so copy the rest to a smaller map.
 		rest := make(map[Labels]*Route, n)

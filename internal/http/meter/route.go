@@ -20,7 +20,11 @@ type Route struct {
 	Labels Labels
 	// users is the reference count. The registry's lock guards it.
 	users int
-	_     [40]byte
+	// sets are the label sets of ingress-nginx. ended is set when the last use has ended; the route then gets no more
+	// label sets.
+	sets  atomic.Pointer[routeSets]
+	ended atomic.Bool
+	_     [24]byte
 }
 
 // bounds are the upper bounds of the histogram buckets for the duration of requests.

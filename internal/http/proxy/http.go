@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"golang.org/x/net/http/httpguts"
 
@@ -29,10 +30,12 @@ func (r *request) roundTripHTTP1() error {
 		}
 		r.sent = false
 	}
+	began := time.Now()
 	socket, share, err := r.dialer().open(r.Context(), r.address, config)
 	if err != nil {
 		return err
 	}
+	r.Connected(time.Since(began))
 	c := newConn(socket, to)
 	c.share = share
 	return r.roundTripOn(c)

@@ -1,0 +1,424 @@
+package meter
+
+import (
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// NginxOptions configure the counters with the names of ingress-nginx.
+type NginxOptions struct {
+	// WithoutHost, UndefinedHosts and StatusClasses are options of the same name in package settings. Excluded are the
+	// metrics that are not counted.
+	WithoutHost, UndefinedHosts, StatusClasses bool
+	Excluded                                   [Latencies + 1]bool
+	// Times, Lengths and Sizes are the upper bounds of histogram buckets, in seconds and in bytes.
+	Times, Lengths, Sizes []float64
+	// Factor and MaxBuckets configure native histograms. There are none if Factor is zero.
+	Factor     float64
+	MaxBuckets uint32
+	// MaxSets is the maximum number of label sets with a path and a method.
+	MaxSets int
+}
+
+// Equal reports whether the options are the same.
+func (o *NginxOptions) Equal(with *NginxOptions) bool {
+	return o.WithoutHost == with.WithoutHost && o.UndefinedHosts == with.UndefinedHosts &&
+		o.StatusClasses == with.StatusClasses && o.Excluded == with.Excluded && slices.Equal(o.Times, with.Times) &&
+		slices.Equal(o.Lengths, with.Lengths) && slices.Equal(o.Sizes, with.Sizes) && o.Factor == with.Factor &&
+		o.MaxBuckets == with.MaxBuckets && o.MaxSets == with.MaxSets
+}
+
+// NginxMetric is a metric of requests with a name of ingress-nginx.
+type NginxMetric int
+
+// The metrics of requests. The metrics between Requests and Latencies are histograms.
+const (
+	Requests NginxMetric = iota
+	Durations
+	Responses
+	Headers
+	Connects
+	Received
+	Answers
+	Sent
+	Latencies
+)
+
+// histograms is the number of histograms of a label set.
+const histograms = int(Latencies) - 1
+
+// Nginx counts requests with the labels of ingress-nginx. The labels are a route, a method and a status, so that a
+// client cannot create more than a bounded number of label sets. Beyond the maximum, label sets have the value Other for
+// the path and the method. Beyond twice the maximum, all of their labels except the status have this value.
+type Nginx struct {
+	NginxOptions
+	// bounds are the upper bounds of the buckets of each histogram, in nanoseconds and bytes.
+	bounds [histograms][]int64
+
+	mu        sync.Mutex
+	sets      map[setLabels]*set
+	latencies map[latencyLabels]*latency
+	// full is the number of label sets with a path, and merged of label sets with the path Other.
+	full, merged int
+	// unrouted stands for the route of requests that match no route. It is nil if they are not counted.
+	unrouted *Route
+	// limited is the number of requests that were counted without their path and method.
+	limited atomic.Uint64
+}
+
+// Other is the value of labels of label sets beyond the maximum.
+const Other = "_other"
+
+// setLabels identify a label set. method is an index of methodNames, and status is a status or a class.
+type setLabels struct {
+	namespace, ingress, service, canary, host, path string
+	method, status                                  uint16
+}
+
+// latencyLabels are the labels of ingress_upstream_latency_seconds.
+type latencyLabels struct{ namespace, ingress, service, canary string }
+
+// latency is the sum and the number of the times to connect to an endpoint.
+type latency struct {
+	sum   atomic.Int64
+	count atomic.Uint64
+	users int
+}
+
+// set holds the counters of one label set.
+type set struct {
+	labels   setLabels
+	requests atomic.Uint64
+	// counts has the number of observations in each bucket of each histogram, and sums their sums in nanoseconds or
+	// bytes. Both are nil for a metric that is not counted.
+	counts [histograms][]atomic.Uint64
+	sums   [histograms]atomic.Int64
+	native [histograms]prometheus.Histogram
+	// latency is shared with the other label sets that have the same Ingress, Service and canary.
+	latency *latency
+	// limited is true if the set has fewer labels than its requests, because there are too many label sets.
+	limited bool
+	// users is the number of references in routes. The lock of Nginx guards it.
+	users int
+}
+
+// newNginx returns counters without label sets.
+func newNginx(o NginxOptions) *Nginx {
+	n := &Nginx{NginxOptions: o, sets: map[setLabels]*set{}, latencies: map[latencyLabels]*latency{}}
+	for i := range n.bounds {
+		for _, bound := range n.boundsOf(i) {
+			n.bounds[i] = append(n.bounds[i], int64(bound*scale(i)))
+		}
+	}
+	if o.WithoutHost || o.UndefinedHosts {
+		n.unrouted = &Route{Labels: Labels{Host: "_"}, users: 1}
+	}
+	return n
+}
+
+// boundsOf returns the upper bounds of the buckets of a histogram, in its unit.
+func (n *Nginx) boundsOf(histogram int) []float64 {
+	switch NginxMetric(histogram + 1) {
+	case Received, Answers:
+		return n.Lengths
+	case Sent:
+		return n.Sizes
+	}
+	return n.Times
+}
+
+// scale is the number of counted units in the unit of a histogram: nanoseconds in a second, or bytes in a byte.
+func scale(histogram int) float64 {
+	switch NginxMetric(histogram + 1) {
+	case Received, Answers, Sent:
+		return 1
+	}
+	return float64(time.Second)
+}
+
+// methodNames are the values of the label method.
+var methodNames = [...]string{
+	"OTHER", "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE", Other,
+}
+
+// otherMethod is the index of Other in methodNames.
+const otherMethod = uint16(len(methodNames) - 1)
+
+// methodOf returns the index of a method in methodNames.
+func methodOf(method string) uint16 {
+	switch method {
+	case "GET":
+		return 1
+	case "HEAD":
+		return 2
+	case "POST":
+		return 3
+	case "PUT":
+		return 4
+	case "PATCH":
+		return 5
+	case "DELETE":
+		return 6
+	case "OPTIONS":
+		return 7
+	case "CONNECT":
+		return 8
+	case "TRACE":
+		return 9
+	}
+	return 0
+}
+
+// statusOf returns the status or the class for the label status. As in the access log, a request whose client closed
+// the connection before the response has the status 499.
+func (n *Nginx) statusOf(status int) uint16 {
+	if status == 0 {
+		status = 499
+	}
+	status = min(max(status, 100), 599)
+	if n.StatusClasses {
+		return uint16(status / 100)
+	}
+	return uint16(status)
+}
+
+// statusName returns the value of the label status.
+func (l *setLabels) statusName() string {
+	if l.status < 10 {
+		return strconv.Itoa(int(l.status)) + "xx"
+	}
+	return strconv.Itoa(int(l.status))
+}
+
+// Details describe a request that has ended, in more detail than Answer.
+type Details struct {
+	Method string
+	Status int
+	// Took is the time from the end of the request header to the end of the response.
+	Took time.Duration
+	// HasAttempt is true if the request was sent to an endpoint. The next fields describe the last attempt: the time to
+	// open a connection, which is zero for an open one; the time to the response header, which is zero without a
+	// response; and the time to the end of the response.
+	HasAttempt                bool
+	Connect, Header, Response time.Duration
+	// Received and Sent are the sizes of the request and of the response in bytes.
+	Received, Sent int64
+}
+
+// Record counts a request that has ended. route is nil if the request matches no route.
+func (n *Nginx) Record(route *Route, d *Details) {
+	if route == nil {
+		if route = n.unrouted; route == nil {
+			return
+		}
+	}
+	s := n.find(route, methodOf(d.Method), n.statusOf(d.Status))
+	if s == nil {
+		return
+	}
+	if s.limited {
+		n.limited.Add(1)
+	}
+	s.requests.Add(1)
+	n.observe(s, Durations, int64(d.Took))
+	n.observe(s, Received, d.Received)
+	n.observe(s, Answers, d.Sent)
+	n.observe(s, Sent, d.Sent)
+	if !d.HasAttempt {
+		return
+	}
+	n.observe(s, Connects, int64(d.Connect))
+	n.observe(s, Responses, int64(d.Response))
+	if d.Header > 0 {
+		n.observe(s, Headers, int64(d.Header))
+	}
+	if s.latency != nil {
+		s.latency.sum.Add(int64(d.Connect))
+		s.latency.count.Add(1)
+	}
+}
+
+// observe adds a value to a histogram.
+func (n *Nginx) observe(s *set, metric NginxMetric, value int64) {
+	i := int(metric) - 1
+	counts := s.counts[i]
+	if counts == nil {
+		return
+	}
+	bucket := 0
+	for bounds := n.bounds[i]; bucket < len(bounds) && value > bounds[bucket]; {
+		bucket++
+	}
+	counts[bucket].Add(1)
+	s.sums[i].Add(value)
+	if native := s.native[i]; native != nil {
+		native.Observe(float64(value) / scale(i))
+	}
+}
+
+// routeSets are the label sets of one route. Each list has the label sets of one method.
+type routeSets struct {
+	owner *Nginx
+	lists [len(methodNames)]atomic.Pointer[[]*setOf]
+}
+
+// setOf is the label set for a status.
+type setOf struct {
+	status uint16
+	set    *set
+}
+
+// find returns the label set for a request, or nil if the route has ended. A route has few statuses for each method, so
+// that a search is faster than a map.
+func (n *Nginx) find(route *Route, method, status uint16) *set {
+	if sets := route.sets.Load(); sets != nil && sets.owner == n {
+		if list := sets.lists[method].Load(); list != nil {
+			for _, of := range *list {
+				if of.status == status {
+					return of.set
+				}
+			}
+		}
+	}
+	return n.add(route, method, status)
+}
+
+// add adds a label set to a route.
+func (n *Nginx) add(route *Route, method, status uint16) *set {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if route.ended.Load() {
+		return nil
+	}
+	sets := route.sets.Load()
+	if sets == nil || sets.owner != n {
+		sets = &routeSets{owner: n}
+		route.sets.Store(sets)
+	}
+	var list []*setOf
+	if before := sets.lists[method].Load(); before != nil {
+		list = *before
+	}
+	for _, of := range list {
+		if of.status == status {
+			return of.set
+		}
+	}
+	s := n.acquire(n.labelsOf(&route.Labels, method, status))
+	list = append(slices.Clone(list), &setOf{status, s})
+	sets.lists[method].Store(&list)
+	return s
+}
+
+// labelsOf returns the labels of ingress-nginx for a route. A canary has the labels of the Ingress beside which it
+// stands.
+func (n *Nginx) labelsOf(l *Labels, method, status uint16) setLabels {
+	labels := setLabels{namespace: l.Namespace, ingress: l.Ingress, service: l.Service, canary: canaryName(l.Canary),
+		host: l.Host, path: l.Path, method: method, status: status}
+	if l.Canary != "" {
+		labels.ingress, labels.service = l.MainIngress, l.MainService
+	}
+	if n.WithoutHost {
+		labels.host = ""
+	}
+	return labels
+}
+
+// canaryName returns the name of a backend in ingress-nginx: namespace-service-port.
+func canaryName(backend string) string {
+	name := []byte(backend)
+	for i := range name {
+		if name[i] == '/' {
+			name[i] = '-'
+		}
+	}
+	return string(name)
+}
+
+// acquire returns the label set with the labels, or one with fewer labels if there are too many. The caller holds the
+// lock.
+func (n *Nginx) acquire(labels setLabels) *set {
+	s, limited := n.sets[labels], false
+	if s == nil && n.full >= n.MaxSets {
+		labels.path, labels.method, limited = Other, otherMethod, true
+		if s = n.sets[labels]; s == nil && n.merged >= n.MaxSets {
+			labels = setLabels{Other, Other, Other, Other, Other, Other, otherMethod, labels.status}
+			s = n.sets[labels]
+		}
+	}
+	if s == nil {
+		s = n.newSet(labels, limited)
+	}
+	s.users++
+	return s
+}
+
+func (n *Nginx) newSet(labels setLabels, limited bool) *set {
+	s := &set{labels: labels, limited: limited}
+	for i := range s.counts {
+		if n.Excluded[i+1] {
+			continue
+		}
+		s.counts[i] = make([]atomic.Uint64, len(n.bounds[i])+1)
+		if n.Factor > 0 {
+			s.native[i] = prometheus.NewHistogram(prometheus.HistogramOpts{
+				Name: "native", NativeHistogramBucketFactor: n.Factor, NativeHistogramMaxBucketNumber: n.MaxBuckets,
+			})
+		}
+	}
+	if !n.Excluded[Latencies] {
+		of := latencyLabels{labels.namespace, labels.ingress, labels.service, labels.canary}
+		if s.latency = n.latencies[of]; s.latency == nil {
+			s.latency = new(latency)
+			n.latencies[of] = s.latency
+		}
+		s.latency.users++
+	}
+	n.sets[labels] = s
+	n.count(s, 1)
+	return s
+}
+
+func (n *Nginx) count(s *set, change int) {
+	if s.limited {
+		n.merged += change
+	} else {
+		n.full += change
+	}
+}
+
+// end ends the label sets of a route that has ended, except those that other routes have, too.
+func (n *Nginx) end(route *Route) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	sets := route.sets.Load()
+	if sets == nil || sets.owner != n {
+		return
+	}
+	for i := range sets.lists {
+		if list := sets.lists[i].Load(); list != nil {
+			for _, of := range *list {
+				n.release(of.set)
+			}
+		}
+	}
+}
+
+func (n *Nginx) release(s *set) {
+	if s.users--; s.users > 0 {
+		return
+	}
+	delete(n.sets, s.labels)
+	n.count(s, -1)
+	if s.latency == nil {
+		return
+	}
+	if s.latency.users--; s.latency.users == 0 {
+		delete(n.latencies, latencyLabels{s.labels.namespace, s.labels.ingress, s.labels.service, s.labels.canary})
+	}
+}
