@@ -59,11 +59,11 @@ type Publisher interface {
 	Run(ctx context.Context)
 	Publish(*report.Report, *snapshot.Snapshot, settings.Config, []*ir.StreamRoute)
 	Leader() bool
-	// KeepWebhook sets the name of the ValidatingWebhookConfiguration for which the publisher keeps certificates. If it
-	// is empty, the publisher keeps none.
-	KeepWebhook(configuration string)
-	// WebhookCertificate returns the certificate that the publisher keeps, or an error while there is none.
-	WebhookCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	// KeepCertificates sets the name of the ValidatingWebhookConfiguration for which the publisher keeps certificates.
+	// If it is empty, the publisher keeps none.
+	KeepCertificates(configuration string)
+	// GetCertificate returns the certificate of the webhook that the publisher keeps, or an error while there is none.
+	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	// Changed returns a channel that receives a value when the problems that Verdicts returns have changed.
 	Changed() <-chan struct{}
 }

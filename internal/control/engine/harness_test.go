@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -58,7 +59,7 @@ type publisher struct {
 	verdicts []*report.Verdict
 	changed  chan struct{}
 	ended    chan struct{}
-	// keeps is the last argument of KeepWebhook.
+	// keeps is the last argument of KeepCertificates.
 	keeps atomic.Pointer[string]
 }
 
@@ -71,12 +72,13 @@ func (p *publisher) Run(ctx context.Context) {
 	<-ctx.Done()
 }
 
-func (p *publisher) Leader() bool            { return true }
-func (p *publisher) KeepWebhook(name string) { p.keeps.Store(&name) }
-func (p *publisher) WebhookCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	return &tls.Certificate{OCSPStaple: []byte(*p.keeps.Load())}, nil
+func (p *publisher) Leader() bool                 { return true }
+func (p *publisher) Changed() <-chan struct{}     { return p.changed }
+func (p *publisher) KeepCertificates(name string) { p.keeps.Store(&name) }
+
+func (p *publisher) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return nil, errors.New("the test has no certificate")
 }
-func (p *publisher) Changed() <-chan struct{} { return p.changed }
 
 func (p *publisher) Verdicts() []*report.Verdict {
 	p.mu.Lock()

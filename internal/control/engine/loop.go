@@ -169,7 +169,7 @@ func (l *loop) adopt(ctx context.Context) {
 	l.settings, l.slices = a.settings, sliceChecks{}
 	l.hashAll(a.settings.NginxMetrics.On())
 	l.configureIssuance(a)
-	l.configureWebhook(a.settings)
+	l.keepCertificates(a.settings.AdmissionWebhook)
 	l.live.Reach(reaching(a.settings), serverAddresses(a.settings), ownAddresses(a.settings))
 	if s := l.latest.Load(); s != nil {
 		l.live.ReachService(listeningOf(s, a.settings.PublishService))

@@ -114,12 +114,12 @@ func (w *Writer) Verdicts() []*report.Verdict {
 // Changed returns a channel that receives a value when the problems that Verdicts returns have changed.
 func (w *Writer) Changed() <-chan struct{} { return w.reported }
 
-// KeepWebhook sets the name of the ValidatingWebhookConfiguration for which certificates are kept. If it is empty, none
+// KeepCertificates sets the name of the ValidatingWebhookConfiguration for which certificates are kept. If it is empty, none
 // are kept.
-func (w *Writer) KeepWebhook(configuration string) { w.webhook.Configure(configuration) }
+func (w *Writer) KeepCertificates(configuration string) { w.webhook.Configure(configuration) }
 
-// WebhookCertificate returns the certificate that is kept for the webhook, or an error while there is none.
-func (w *Writer) WebhookCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+// GetCertificate returns the certificate that is kept for the webhook, or an error while there is none.
+func (w *Writer) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return w.webhook.GetCertificate(hello)
 }
 

@@ -11,9 +11,8 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// TestWebhookCertificate checks that the publisher learns which certificates to keep, also after a reload, and that the
-// engine serves the certificate of the publisher.
-func TestWebhookCertificate(t *testing.T) {
+// TestKeepCertificates checks that the publisher learns which certificates to keep, also after a reload.
+func TestKeepCertificates(t *testing.T) {
 	p := newPublisher()
 	e := engine.New(newSource(), p, zaptest.NewLogger(t))
 	t.Cleanup(func() {
@@ -32,11 +31,5 @@ func TestWebhookCertificate(t *testing.T) {
 			}
 			return nil
 		})
-		if c, err := e.WebhookCertificate(nil); err != nil || string(c.OCSPStaple) != name {
-			t.Errorf("the certificate is %v, error %v", c, err)
-		}
-	}
-	if _, err := engine.New(newSource(), nil, zaptest.NewLogger(t)).WebhookCertificate(nil); err == nil {
-		t.Error("there is a certificate without a cluster")
 	}
 }
