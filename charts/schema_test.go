@@ -147,6 +147,9 @@ func own(t *testing.T) node {
 		"hostOwners":       node{"type": "object", "additionalProperties": texts},
 		"storageNamespace": strict(node{"name": text, "create": types["boolean"], "copy": types["boolean"]}),
 		"storage":          text, "admin": node{"type": "string"}, "globalOptions": text, "caddyfile": text,
+		"alerts": types["boolean"],
+		"dashboard": strict(node{"enabled": types["boolean"], "namespace": text, "labels": types["strings"],
+			"annotations": types["strings"]}),
 		"volumes": strict(node{"data": node{"type": "string"}, "tmp": node{"type": "string"}}),
 	})
 }

@@ -1,0 +1,164 @@
+package chart
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	alertsFile    = chartFolder + "/files/alerts.yaml"
+	dashboardFile = chartFolder + "/files/dashboard.json"
+)
+
+// promtool runs promtool of Debian's package prometheus, and skips the test if it is missing.
+func promtool(t *testing.T, arguments ...string) {
+	t.Helper()
+	program, err := exec.LookPath("promtool")
+	if err != nil {
+		leave := t.Skipf
+		if os.Getenv("K8SINGRESS_TESTS") == "all" {
+			leave = t.Fatalf
+		}
+		leave("LEFT OUT: there is no promtool; install Debian's package prometheus")
+	}
+	if out, err := exec.CommandContext(t.Context(), program, arguments...).CombinedOutput(); err != nil {
+		t.Errorf("promtool %v: %v\n%s", arguments, err, out)
+	}
+}
+
+// TestAlerts checks with promtool when the alerts fire, and that there is a case in which each alert fires, and one in
+// which it does not.
+func TestAlerts(t *testing.T) {
+	var cases struct {
+		Tests []struct {
+			Rules []struct {
+				Name  string `json:"alertname"`
+				Fires []any  `json:"exp_alerts"`
+			} `json:"alert_rule_test"`
+		} `json:"tests"`
+	}
+	text, err := os.ReadFile("testdata/alerts.yaml")
+	if err == nil {
+		err = yaml.Unmarshal(text, &cases)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	tested := map[string]bool{}
+	for _, c := range cases.Tests {
+		for _, rule := range c.Rules {
+			tested[fmt.Sprint(rule.Name, len(rule.Fires) > 0)] = true
+		}
+	}
+	for _, alert := range readAlerts(t) {
+		for _, fires := range []bool{true, false} {
+			if !tested[fmt.Sprint(alert.Alert, fires)] {
+				t.Errorf("%s has no case in which firing is %v", alert.Alert, fires)
+			}
+		}
+	}
+	promtool(t, "test", "rules", "testdata/alerts.yaml")
+}
+
+// rule is an alert of the chart.
+type rule struct {
+	Alert string `json:"alert"`
+	Expr  string `json:"expr"`
+}
+
+func readAlerts(t *testing.T) []rule {
+	t.Helper()
+	var file struct {
+		Groups []struct {
+			Rules []rule `json:"rules"`
+		} `json:"groups"`
+	}
+	text, err := os.ReadFile(alertsFile)
+	if err == nil {
+		err = yaml.Unmarshal(text, &file)
+	}
+	if err != nil || len(file.Groups) != 1 || len(file.Groups[0].Rules) == 0 {
+		t.Fatalf("%v, %d groups", err, len(file.Groups))
+	}
+	return file.Groups[0].Rules
+}
+
+// dashboardQueries returns the expressions of the dashboard, with values for Grafana's variables.
+func dashboardQueries(t *testing.T) (all []string) {
+	t.Helper()
+	var dashboard struct {
+		Panels []struct {
+			Targets []struct {
+				Expr string `json:"expr"`
+			} `json:"targets"`
+		} `json:"panels"`
+	}
+	text, err := os.ReadFile(dashboardFile)
+	if err == nil {
+		err = json.Unmarshal(text, &dashboard)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	variables := strings.NewReplacer("$__rate_interval", "1m", "$ingress", ".*", "$host", ".*")
+	for _, panel := range dashboard.Panels {
+		for _, target := range panel.Targets {
+			all = append(all, variables.Replace(target.Expr))
+		}
+	}
+	if len(all) < 10 {
+		t.Fatalf("the dashboard has the expressions %q", all)
+	}
+	return all
+}
+
+var ourMetric = regexp.MustCompile(`\bk8singress_[a-z_]+`)
+
+// TestQueriesFindSeries checks that the controller has all series that the alerts and the dashboard read, and that
+// Prometheus accepts the expressions of the dashboard.
+func TestQueriesFindSeries(t *testing.T) {
+	text, err := os.ReadFile(chartFolder + "/files/series.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for name := range strings.Lines(string(text)) {
+		known[strings.TrimSpace(name)] = true
+	}
+	queries := dashboardQueries(t)
+	var rules []values
+	for i, query := range queries {
+		rules = append(rules, values{"record": fmt.Sprintf("panel:%d", i), "expr": query})
+	}
+	for _, alert := range readAlerts(t) {
+		queries = append(queries, alert.Expr)
+	}
+	for _, query := range queries {
+		names := ourMetric.FindAllString(query, -1)
+		for _, name := range names {
+			if !known[name] {
+				t.Errorf("there is no series %s for %s", name, query)
+			}
+		}
+		if len(names) == 0 {
+			t.Errorf("%s reads no series", query)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	made, err := yaml.Marshal(values{"groups": []values{{"name": "dashboard", "rules": rules}}})
+	if err == nil {
+		err = os.WriteFile(file, made, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	promtool(t, "check", "rules", file)
+}
