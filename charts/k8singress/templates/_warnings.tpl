@@ -90,7 +90,10 @@ does not have, as JSON: a list of dicts with the name of the rule and the names 
 files/series.txt. */}}
 {{- define "k8singress.emptyRules" -}}
 {{- $series := dict -}}
-{{- range .Files.Lines "files/series.txt" }}{{ $_ := set $series . true }}{{ end -}}
+{{- $without := eq (toString .Values.k8singress.options.nginx_metrics) "off" -}}
+{{- range .Files.Lines "files/series.txt" -}}
+{{- if not (and $without (hasPrefix "nginx_ingress_controller_" .)) }}{{ $_ := set $series . true }}{{ end -}}
+{{- end -}}
 {{- $all := list -}}
 {{- if and .Values.controller.metrics.enabled .Values.controller.metrics.prometheusRule.enabled -}}
 {{- range $rule := .Values.controller.metrics.prometheusRule.rules -}}
