@@ -170,8 +170,8 @@ func (b *draft) finish() error {
 	return nil
 }
 
-// checkAddresses returns an error if two of the options http, https and health that the block sets use the same address.
-// Caddy's global options can change the defaults of http and https, so the adapter checks them later.
+// checkAddresses returns an error if two of the options http, https and health that the block sets use the same
+// address. Caddy's global options can change the defaults of http and https, so the adapter checks them later.
 func (b *draft) checkAddresses() error {
 	c := b.config
 	for _, addresses := range []*[]string{&c.HTTP, &c.HTTPS} {

@@ -15,8 +15,8 @@ import (
 // listenOptions lists Caddy's global options that change the default addresses of sites.
 var listenOptions = []string{"default_bind", "http_port", "https_port"}
 
-// withListenDefaults returns the options of the controller with the addresses of the HTTP and HTTPS servers. Without the
-// options http and https, they are the default addresses of sites, which Caddy's global options can change.
+// withListenDefaults returns the options of the controller with the addresses of the HTTP and HTTPS servers. Without
+// the options http and https, they are the default addresses of sites, which Caddy's global options can change.
 func withListenDefaults(c settings.Config, global []caddyfile.Segment) (
 	_ settings.Config, all []caddyconfig.Warning, err error) {
 	options := slices.DeleteFunc(slices.Clone(global), func(o caddyfile.Segment) bool {

@@ -13,8 +13,8 @@ var serverOptions = option.Table[draft, *line]{
 	{
 		Name: "http", Values: "<address>... | off",
 		Parse: addresses(func(d *draft) *[]string { return &d.config.HTTP }),
-		Doc: "Caddy's global options `http_port` and `default_bind` change the default. With `off`, there are no HTTP " +
-			"servers. A site of your own may then listen on these addresses, and serve the Ingresses with " +
+		Doc: "Caddy's global options `http_port` and `default_bind` change the default. With `off`, there are no " +
+			"HTTP servers. A site of your own may then listen on these addresses, and serve the Ingresses with " +
 			"[the directive](#the-directive).",
 		Example: "http 127.0.0.1:8080",
 	},

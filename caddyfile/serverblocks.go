@@ -25,8 +25,9 @@ func listeningOf(c settings.Config) []listening {
 	})
 }
 
-// contradictingServers returns a warning for each block of the global option servers whose options have no effect on one
-// of our servers, because another block applies. As in Caddy, it returns an error if two blocks have the same address.
+// contradictingServers returns a warning for each block of the global option servers whose options have no effect on
+// one of our servers, because another block applies. As in Caddy, it returns an error if two blocks have the same
+// address.
 func contradictingServers(c settings.Config, global []caddyfile.Segment) (all []caddyconfig.Warning, err error) {
 	for _, of := range listeningOf(c) {
 		applies := serversFor(of.addresses, global)
@@ -40,8 +41,8 @@ func contradictingServers(c settings.Config, global []caddyfile.Segment) (all []
 				continue
 			}
 			if address != "" && sameAs(address)(addressOf(applies)) {
-				return nil, fmt.Errorf("%s:%d: the global options servers %s and servers %s have the same address: put "+
-					"their options into one block", other[0].File, other[0].Line, addressOf(applies), address)
+				return nil, fmt.Errorf("%s:%d: the global options servers %s and servers %s have the same address: "+
+					"put their options into one block", other[0].File, other[0].Line, addressOf(applies), address)
 			}
 			if lost := optionsWithout(other, applies); lost != "" {
 				all = append(all, serversWarning(other, fmt.Sprintf(
@@ -70,8 +71,8 @@ func hasOption(block caddyfile.Segment, name string) bool {
 	return slices.ContainsFunc(optionsIn(block), func(o caddyfile.Segment) bool { return o.Directive() == name })
 }
 
-// withLogCredentials returns the options of the controller with the option log_credentials of the global option servers.
-// The servers share an access log, so credentials are only logged if the option is set for all of them.
+// withLogCredentials returns the options of the controller with the option log_credentials of the global option
+// servers. The servers share an access log, so credentials are only logged if the option is set for all of them.
 func withLogCredentials(c settings.Config, global []caddyfile.Segment) (settings.Config, []caddyconfig.Warning) {
 	var with, without caddyfile.Segment
 	for _, of := range listeningOf(c) {

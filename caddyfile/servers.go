@@ -172,8 +172,8 @@ func serverSettings(servers caddyfile.Segment) (jsonServer, error) {
 	return nil, nil
 }
 
-// checkProxies returns an error if trusted_proxies has a value that is not a network, which Caddy would only report when
-// it loads the configuration.
+// checkProxies returns an error if trusted_proxies has a value that is not a network, which Caddy would only report
+// when it loads the configuration.
 func (s jsonServer) checkProxies(servers caddyfile.Segment) error {
 	source, _ := s["trusted_proxies"].(map[string]any)
 	ranges, _ := source["ranges"].([]any)

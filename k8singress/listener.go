@@ -86,8 +86,8 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 	}
 	if !standsAlone(server) {
 		return errors.New(
-			`the listener wrapper k8singress must be the only one, or be followed by "tls" if the server has TLS: put ` +
-				`other listener wrappers into its field "wrappers"`)
+			`the listener wrapper k8singress must be the only one, or be followed by "tls" if the server has TLS: ` +
+				`put other listener wrappers into its field "wrappers"`)
 	}
 	beforeTLS, afterTLS, err := l.loadWrappers(ctx)
 	if err != nil {

@@ -47,8 +47,8 @@ func (k *connSet) enter(conn net.Conn, m *connConfig) *clientConn {
 	n.proxied = n.Conn != conn
 	c := m.of.client(conn.RemoteAddr())
 	// Until its PROXY protocol header has arrived, a connection counts towards the limit of the proxy, even if the
-	// proxy is exempt from the limit. Meanwhile, it may be closed to make room for other connections. A listener wrapper
-	// may read such a header, too.
+	// proxy is exempt from the limit. Meanwhile, it may be closed to make room for other connections. A listener
+	// wrapper may read such a header, too.
 	c.Exempt = c.Exempt && !n.proxied && m.wrapping == nil
 	n.place = k.group.front.clients.Enter(c, n)
 	if n.place == nil {

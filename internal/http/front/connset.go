@@ -129,8 +129,8 @@ func (k *connSet) settle(n *clientConn, m *connConfig, wrapped bool) {
 }
 
 // serveOn performs the TLS handshake on conn, if the listener uses TLS, and passes the connection to the server for the
-// negotiated protocol. conn is n, or the connection that listener wrappers have returned for n. If serveOn returns true,
-// it has passed the connection to listener wrappers instead.
+// negotiated protocol. conn is n, or the connection that listener wrappers have returned for n. If serveOn returns
+// true, it has passed the connection to listener wrappers instead.
 func (k *connSet) serveOn(n *clientConn, conn net.Conn, m *connConfig) (wrapped bool) {
 	if !m.secure {
 		k.passOn(n, conn, "", m)

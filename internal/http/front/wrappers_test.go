@@ -199,8 +199,8 @@ func TestWrappersThatKeep(t *testing.T) {
 	noConnections(t)
 }
 
-// TestWrappersUnderLoad checks that reloads lose no request on new connections, although a wrapper holds each connection
-// for some time before it returns it.
+// TestWrappersUnderLoad checks that reloads lose no request on new connections, although a wrapper holds each
+// connection for some time before it returns it.
 func TestWrappersUnderLoad(t *testing.T) {
 	const hold = 20 * time.Millisecond
 	wrapWith(t, []caddy.ListenerWrapper{holding(hold)}, []caddy.ListenerWrapper{holding(hold)})

@@ -69,8 +69,8 @@ func withWrappers(t *testing.T, wrappers string, keys ...string) (in *ingress, l
 	in.write("manifests.yaml", class+service("one", port, ip)+global(append(keys, "keep-alive: '75'")...)+
 		annotated("a", "a.example", "one", "ssl-redirect", "false"))
 	in.loadCaddyfile(fmt.Sprintf("{\nadmin %s\nlog access {\ninclude http.log.access\noutput file %s\n}\n"+
-		"servers {\nlistener_wrappers {\n%s\n}\nlog_credentials\n}\nk8singress {\nmanifests %s\nhttp %s\nhttps %s\nh2c\n"+
-		"configmap default/global\naccess_log caddy\n}\n}\n", in.admin, log, wrappers, in.folder, in.http, in.https))
+		"servers {\nlistener_wrappers {\n%s\n}\nlog_credentials\n}\n"+
+		"k8singress {\nmanifests %s\nhttp %s\nhttps %s\nh2c\nconfigmap default/global\naccess_log caddy\n}\n}\n", in.admin, log, wrappers, in.folder, in.http, in.https))
 	in.awaitReady()
 	return in, log
 }
@@ -90,7 +90,8 @@ func TestProxyProtocolWrapper(t *testing.T) {
 		if secure {
 			conn = tls.Client(conn, &tls.Config{ServerName: "a.example", InsecureSkipVerify: true})
 		}
-		fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: a.example\r\nAuthorization: secret\r\nConnection: close\r\n\r\n", path)
+		fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: a.example\r\nAuthorization: secret\r\n"+
+			"Connection: close\r\n\r\n", path)
 		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -177,5 +178,20 @@ func TestListenerWrapper(t *testing.T) {
 				t.Errorf("a client that the wrapper rejects reads %d bytes", n)
 			}
 		})
+	}
+}
+
+// TestDefaultAddresses checks that http_port, https_port and default_bind set the addresses of our servers.
+func TestDefaultAddresses(t *testing.T) {
+	ip, port := backend(t, "one")
+	in := newIngress(t)
+	portOf := func(address string) string { return strings.TrimPrefix(address, "127.0.0.1:") }
+	in.write("manifests.yaml", class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one"))
+	in.loadCaddyfile(fmt.Sprintf("{\nadmin %s\nhttp_port %s\nhttps_port %s\ndefault_bind 127.0.0.1\n"+
+		"k8singress {\nmanifests %s\n}\n}\n", in.admin, portOf(in.http), portOf(in.https), in.folder))
+	in.awaitReady()
+	in.expect("a.example", "/", http.StatusOK, "one")
+	if got := in.certificate("a.example"); len(got) == 0 {
+		t.Error("there is no certificate")
 	}
 }
