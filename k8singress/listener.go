@@ -53,8 +53,8 @@ type Listener struct {
 	// H2C accepts HTTP/2 with prior knowledge on connections without TLS, like "h2c" in the protocols of the server.
 	// Default: false.
 	H2C bool `json:"h2c,omitempty"`
-	// WrappersRaw lists other listener wrappers, through which each TCP connection passes. Those before the wrapper
-	// "tls" get connections before the TLS handshake, and those after it get TLS connections. Without "tls", all
+	// WrappersRaw lists other listener wrappers, through which each TCP connection passes. Wrappers before the wrapper
+	// "tls" get connections before the TLS handshake, and wrappers after it get TLS connections. Without "tls", all
 	// wrappers get TLS connections. A reload does not close connections, so the connections that a wrapper has returned
 	// may outlive it. HTTP/3 does not use the wrappers. Default: none.
 	WrappersRaw []json.RawMessage `json:"wrappers,omitempty" caddy:"namespace=caddy.listeners inline_key=wrapper"`

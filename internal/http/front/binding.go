@@ -67,8 +67,8 @@ type Binding struct {
 	// SharePorts allows the addresses of the Caddy server to be opened even if another process listens on them. If it
 	// is false, opening such an address fails.
 	SharePorts bool
-	// BeforeTLS and AfterTLS are the listener wrappers of the administrator. Those in BeforeTLS wrap connections before
-	// the TLS handshake, and those in AfterTLS after it.
+	// BeforeTLS and AfterTLS are the listener wrappers of the administrator. BeforeTLS wraps connections before the TLS
+	// handshake, and AfterTLS wraps connections after it.
 	BeforeTLS, AfterTLS []caddy.ListenerWrapper
 	// H2C allows HTTP/2 without TLS, like "h2c" in the protocols of the Caddy server.
 	H2C bool
@@ -216,7 +216,7 @@ type connConfig struct {
 	secure bool
 	admit  func(net.Conn) net.Conn
 	divert Divert
-	// wrapping passes the connections through listener wrappers. It is nil if there are none.
+	// wrapping passes the connections through listener wrappers. It is nil without wrappers.
 	wrapping *wrapping
 	// handshake is the maximum duration of the TLS handshake.
 	handshake time.Duration

@@ -99,8 +99,8 @@ func (w *wrapping) push(s *stage, n *clientConn, conn net.Conn) {
 	}
 }
 
-// release records that no wrapper holds a connection any more. It returns false if none held it. counted is false if
-// the drain of the connSet no longer waits for the connection.
+// release records that no wrapper holds a connection any more. ok is false if no wrapper held it. counted is false if
+// the drain of the connSet does not wait for the connection.
 func (w *wrapping) release(n *clientConn) (counted, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -276,7 +276,7 @@ func (i *inner) Close() error {
 	return i.Conn.Close()
 }
 
-// find returns the connection of the stage that conn wraps, or nil if there is none.
+// find returns the connection of the stage that conn wraps, or nil if conn wraps no connection of the stage.
 func (s *stage) find(conn net.Conn) *inner {
 	for conn != nil {
 		if in, ok := conn.(*inner); ok && in.stage == s {
@@ -291,8 +291,8 @@ func (s *stage) find(conn net.Conn) *inner {
 	return nil
 }
 
-// embedded returns the connection that is embedded in the struct conn. It returns nil if there is none. Connections of
-// wrappers seldom have a method such as NetConn, and nearly always embed the connection that they wrap.
+// embedded returns the connection that is embedded in the struct conn, or nil if conn embeds no connection. Connections
+// of wrappers seldom have a method such as NetConn, and nearly always embed the connection that they wrap.
 func embedded(conn net.Conn) net.Conn {
 	v := reflect.Indirect(reflect.ValueOf(conn))
 	if v.Kind() != reflect.Struct {
