@@ -91,6 +91,7 @@ func addStructure(adapted []byte, global []caddyfile.Segment, complete structure
 	if err != nil {
 		return nil, nil, err
 	}
+	options = withServerNames(options, global)
 	options, logWarnings := withLogCredentials(options, global)
 	contradictions, err := contradictingServers(options, global)
 	if err != nil {

@@ -126,7 +126,8 @@ var caddyOptions = []caddyOption{
 	{"servers max_header_size", works,
 		"the ConfigMap key `large-client-header-buffers` takes precedence. Default: 32 KiB"},
 	{"servers metrics", worksInSites, "set the global option `metrics`"},
-	{"servers name", worksInSites, "the servers of k8singress keep their names"},
+	{"servers name", works,
+		"names the server in Caddy's metrics, logs and admin API. Default: `k8singress_http` and `k8singress_https`"},
 	{"servers packet_conn_wrappers", worksInSites, "the servers of k8singress accept no other wrappers"},
 	{"servers protocols", works,
 		"the options `http3 off` and `h2c` of k8singress apply, too. On the server of `http`, `h2` and `h3` have no " +

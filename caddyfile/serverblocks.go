@@ -2,6 +2,7 @@ package caddyfile
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -69,6 +70,22 @@ func optionsWithout(block, other caddyfile.Segment) string {
 
 func hasOption(block caddyfile.Segment, name string) bool {
 	return slices.ContainsFunc(optionsIn(block), func(o caddyfile.Segment) bool { return o.Directive() == name })
+}
+
+// withServerNames returns the options of the controller with the option name of the global option servers.
+func withServerNames(c settings.Config, global []caddyfile.Segment) settings.Config {
+	for _, of := range listeningOf(c) {
+		for _, option := range optionsIn(serversFor(of.addresses, global)) {
+			if option.Directive() == "name" && len(option) > 1 {
+				c.ServerNames = maps.Clone(c.ServerNames)
+				if c.ServerNames == nil {
+					c.ServerNames = map[string]string{}
+				}
+				c.ServerNames[of.option] = option[1].Text
+			}
+		}
+	}
+	return c
 }
 
 // withLogCredentials returns the options of the controller with the option log_credentials of the global option

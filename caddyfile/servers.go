@@ -144,7 +144,8 @@ func serverSettings(servers caddyfile.Segment) (jsonServer, error) {
 	}
 	block := caddyfile.Segment{servers[0], servers[open]}
 	for _, option := range optionsIn(servers) {
-		if o := findCaddyOption("servers " + option.Directive()); o != nil && o.Fate == works {
+		if o := findCaddyOption("servers " + option.Directive()); o != nil && o.Fate == works &&
+			option.Directive() != "name" { // Caddy needs an address for it. See withServerNames.
 			block = append(block, option...)
 		}
 	}

@@ -97,13 +97,14 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 	l.ports, l.log = app.engine.Ports(), logs.Logger("k8singress.passthrough")
 	l.certificateHook = newCertificateHook(server, app.engine, ctx.Logger())
 	proxies := proxiesOf(ctx, app)
+	name := structure.OwnName(app.config, server.Name())
 	l.binding = &front.Binding{
-		Context: ctx, Server: server, Admit: l.admit, BeforeTLS: beforeTLS, AfterTLS: afterTLS,
+		Context: ctx, Server: server, Name: name, Admit: l.admit, BeforeTLS: beforeTLS, AfterTLS: afterTLS,
 		Handshake: func(hello *tls.ClientHelloInfo, config *tls.Config) *tls.Config {
 			return l.table.Handshake(hostOf(l.table, hello), config)
 		},
 		HandshakeTimeout: time.Duration(l.HandshakeTimeout), H2C: l.H2C, SharePorts: app.config.SharePorts,
-		HeadFixed:    !structure.HasDefaultHead(server.Name(), server.MaxHeaderBytes),
+		HeadFixed:    !structure.HasDefaultHead(name, server.MaxHeaderBytes),
 		Clients:      func() *realip.Policy { return proxies.Under(l.table.Clients()) },
 		ClientLimits: func() *ir.ClientConnections { return &l.table.Global().Connections },
 	}

@@ -17,7 +17,11 @@ import (
 // Merge returns an error if the configuration conflicts with the required settings. The message is meant for the author
 // of the configuration.
 func Merge(config map[string]any, c settings.Config) error {
-	wanted := Structure(c)
+	if err := useOwnNames(config, c); err != nil {
+		return err
+	}
+	defer useNames(config, c)
+	wanted := withOwnNames(c)
 	apps, err := Child(config, "apps")
 	if err != nil {
 		return err

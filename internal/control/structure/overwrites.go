@@ -23,6 +23,10 @@ var optionOf = map[string]string{HTTPServer: "http", HTTPSServer: "https", Healt
 // "k8singress_http.idle_timeout: use the ConfigMap key keep-alive". It returns nil if config has none of our servers,
 // because Merge then only adds them.
 func Overwrites(config map[string]any, c settings.Config) (all []string) {
+	if err := useOwnNames(config, c); err != nil {
+		return nil // Merge returns the error.
+	}
+	defer useNames(config, c)
 	servers := Branch(config, "apps", "http", "servers")
 	isThere := func(name string) bool { return servers[name] != nil }
 	if !slices.ContainsFunc(ours, isThere) {
@@ -35,7 +39,7 @@ func Overwrites(config map[string]any, c settings.Config) (all []string) {
 		case isThere(name) == (server != nil):
 			all = append(all, overwrites(name, Branch(servers, name), server, c)...)
 		default:
-			all = append(all, fmt.Sprintf("%s: use the option %s", name, optionOf[name]))
+			all = append(all, fmt.Sprintf("%s: use the option %s", nameOf(c, name), optionOf[name]))
 		}
 	}
 	return all
@@ -48,7 +52,7 @@ func overwrites(name string, existing, wanted map[string]any, c settings.Config)
 		if reflect.DeepEqual(existing[key], merged(name, key, existing[key], wanted[key], c)) {
 			continue
 		}
-		text := fmt.Sprintf("%s.%s", name, key)
+		text := fmt.Sprintf("%s.%s", nameOf(c, name), key)
 		if key == "listen" {
 			text += ": use the option " + optionOf[name]
 		} else if other := instead[key]; other != "" {

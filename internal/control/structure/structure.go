@@ -15,7 +15,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/settings"
 )
 
-// Names of our HTTP servers in apps.http.servers.
+// Default names of our HTTP servers in apps.http.servers.
 const (
 	HTTPServer   = "k8singress_http"
 	HTTPSServer  = "k8singress_https"
@@ -69,6 +69,13 @@ const handshakeTimeout = caddy.Duration(10 * time.Second)
 // Structure returns the servers and settings that the options require, in the form into which encoding/json decodes a
 // Caddy configuration. Options that are not set have their default values.
 func Structure(c settings.Config) map[string]any {
+	config := withOwnNames(c)
+	useNames(config, c)
+	return config
+}
+
+// withOwnNames returns what Structure returns, but with the default names of our servers.
+func withOwnNames(c settings.Config) map[string]any {
 	persist := false
 	apps := map[string]any{
 		"http":       httpApp(c.WithDefaults()),

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -39,6 +40,9 @@ type Answer func(w message.Writer, r *message.Request)
 type Binding struct {
 	Context caddy.Context
 	Server  *caddyhttp.Server
+	// Name identifies the server in successive configurations, also if the name of the Caddy server changes. Default:
+	// the name of the Caddy server.
+	Name string
 	// Admit wraps each accepted connection, for example to read its PROXY protocol header. It must not block.
 	Admit func(net.Conn) net.Conn
 	// Divert returns the Divert function for the TLS connections of a listener. at is the address of the listener. port
@@ -156,6 +160,8 @@ func (s *Binding) configForClient(hello *tls.ClientHelloInfo) (*tls.Config, erro
 	return s.Handshake(hello, config), nil
 }
 
+func (s *Binding) name() string { return cmp.Or(s.Name, s.Server.Name()) }
+
 // join adds the server to its Group, which contains the servers with the same name in successive configurations. The
 // callers of join, leave and closed must hold Front.mu.
 func (s *Binding) join() {
@@ -164,7 +170,7 @@ func (s *Binding) join() {
 	}
 	s.limits.configured = s.limitsOfServer()
 	s.tls = s.Server.TLSConnPolicies.TLSConfig(s.Context)
-	s.group = s.front.group(s.Server.Name())
+	s.group = s.front.group(s.name())
 	s.conns = s.group.join(s)
 }
 

@@ -103,8 +103,8 @@ func (f *Front) binding(name string) *Binding {
 // starts reports whether Prepare was called for a server with the given name that is not running yet. The caller must
 // hold f.mu.
 func (f *Front) starts(name string) bool {
-	for server, s := range f.bindings {
-		if server.Name() == name && s.group == nil {
+	for _, s := range f.bindings {
+		if s.name() == name && s.group == nil {
 			return true
 		}
 	}

@@ -60,6 +60,10 @@ type Config struct {
 	//
 	// An empty list means that there are no HTTPS servers.
 	HTTPS []string `json:"https,omitzero"`
+	// ServerNames maps the options `http` and `https` to the names of their servers in Caddy's configuration, metrics
+	// and logs. In the Caddyfile, it is `name` in Caddy's global option `servers`. Default: k8singress_http and
+	// k8singress_https.
+	ServerNames map[string]string `json:"server_names,omitempty"`
 	// HTTP3 disables HTTP/3 if it is `off`: nothing listens on UDP at the addresses of `https`, and no response has an
 	// `Alt-Svc` header. Set `http3 off` if UDP packets do not reach the controller, for example behind a load balancer
 	// that supports only TCP. Otherwise browsers try HTTP/3 without success. Default: HTTP/3 is on, with UDP on the

@@ -70,7 +70,8 @@ func withWrappers(t *testing.T, wrappers string, keys ...string) (in *ingress, l
 		annotated("a", "a.example", "one", "ssl-redirect", "false"))
 	in.loadCaddyfile(fmt.Sprintf("{\nadmin %s\nlog access {\ninclude http.log.access\noutput file %s\n}\n"+
 		"servers {\nlistener_wrappers {\n%s\n}\nlog_credentials\n}\n"+
-		"k8singress {\nmanifests %s\nhttp %s\nhttps %s\nh2c\nconfigmap default/global\naccess_log caddy\n}\n}\n", in.admin, log, wrappers, in.folder, in.http, in.https))
+		"k8singress {\nmanifests %s\nhttp %s\nhttps %s\nh2c\nconfigmap default/global\naccess_log caddy\n}\n}\n",
+		in.admin, log, wrappers, in.folder, in.http, in.https))
 	in.awaitReady()
 	return in, log
 }
@@ -190,8 +191,49 @@ func TestDefaultAddresses(t *testing.T) {
 	in.loadCaddyfile(fmt.Sprintf("{\nadmin %s\nhttp_port %s\nhttps_port %s\ndefault_bind 127.0.0.1\n"+
 		"k8singress {\nmanifests %s\n}\n}\n", in.admin, portOf(in.http), portOf(in.https), in.folder))
 	in.awaitReady()
-	in.expect("a.example", "/", http.StatusOK, "one")
+	in.expect("a.example", "/", http.StatusOK, "one /")
 	if got := in.certificate("a.example"); len(got) == 0 {
 		t.Error("there is no certificate")
+	}
+}
+
+// TestServerNames checks that name in the global option servers names the server in the configuration and in Caddy's
+// metrics, and that a reload with another name closes no connection.
+func TestServerNames(t *testing.T) {
+	ip, port := backend(t, "one")
+	in := newIngress(t)
+	in.write("manifests.yaml", class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one"))
+	caddyfile := func(name string) string {
+		return fmt.Sprintf("{\nadmin %s\nmetrics\nservers %s {\nname %s\n}\n"+
+			"k8singress {\nmanifests %s\nhttp %s\nhttps off\n}\n}\n", in.admin, in.http, name, in.folder, in.http)
+	}
+	in.loadCaddyfile(caddyfile("edge"))
+	in.awaitReady()
+	conn := connect(t, in.http)
+	reader := bufio.NewReader(conn)
+	for _, name := range []string{"edge", "front"} {
+		in.loadCaddyfile(caddyfile(name))
+		in.awaitReady()
+		fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: a.example\r\n\r\n")
+		response, err := http.ReadResponse(reader, nil)
+		if err != nil {
+			t.Fatalf("after a reload with the name %s: %v", name, err)
+		}
+		_, _ = io.Copy(io.Discard, response.Body)
+		_ = response.Body.Close()
+		var servers map[string]any
+		in.adminJSON("/config/apps/http/servers", &servers)
+		if servers[name] == nil || servers["k8singress_http"] != nil {
+			t.Errorf("the servers are %v", servers)
+		}
+		response, err = in.admins.Get("http://" + in.admin + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		metrics, err := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if err != nil || !strings.Contains(string(metrics), fmt.Sprintf(`server="%s"`, name)) {
+			t.Errorf("the metrics do not name the server %s: %v", name, err)
+		}
 	}
 }
