@@ -108,6 +108,13 @@ var requestOptions = option.Table[draft, *line]{
 		Example: "access_log caddy",
 	},
 	{
+		Name: "error_bodies", Values: "off",
+		Parse: one(func(d *draft) *string { return &d.config.ErrorBodies },
+			words("; without the option, error responses have a body", settings.ErrorBodiesOff)),
+		Doc:     "For details, see [Error pages](error-pages.md#errors-of-the-controller).",
+		Example: "error_bodies off",
+	},
+	{
 		Name: "via", Values: "[answers | endpoints]...", Parse: setVia,
 		Doc: "Adds a `Via` header. The word `answers` adds it to responses, so that clients see that the response " +
 			"came through a proxy. The word `endpoints` adds it to requests to endpoints and to services such as " +

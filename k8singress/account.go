@@ -63,6 +63,20 @@ func accountBare(clients *realip.Policy, w message.Writer, r *message.Request, s
 	account(table, x, began, true)
 }
 
+// refuseBare responds with an error to a request that was not looked up in the routing table, and records it like
+// accountBare. Without a running configuration, the response has no body.
+func refuseBare(x *exchange.Exchange, began time.Time, status int, fields ...message.Field) {
+	table := runningTable()
+	if table != nil {
+		x.Global, x.ErrorBodies = table.Global(), table.ErrorBodies()
+	}
+	// The error is ignored, because a write only fails if the client has disconnected.
+	_ = x.Refuse(status, fields...)
+	if table != nil {
+		account(table, x, began, true)
+	}
+}
+
 // runningTable returns the routing table of the running configuration, or nil if no configuration is running.
 func runningTable() *live.Table {
 	app, err := caddy.ActiveContext().AppIfConfigured("k8singress")

@@ -53,7 +53,7 @@ func (a *answerer) answer(w message.Writer, r *message.Request, added *message.C
 		CloseConn: caddy.Exiting(), PassesOn: a.passesOn,
 		// Set the fields Clients and Global here, because the access log needs Clients even if the request is rejected
 		// before its route is looked up.
-		Clients: a.clients(), Global: a.table.Global(),
+		Clients: a.clients(), Global: a.table.Global(), ErrorBodies: a.table.ErrorBodies(),
 	}
 	var placeholders *exchange.Placeholders
 	if a.prepare == nil {
@@ -112,11 +112,10 @@ func (a *answerer) fail(x *exchange.Exchange, outcome live.Outcome, err error) {
 	if status >= http.StatusInternalServerError {
 		failures.log(a.log, zap.ErrorLevel, x, "a request failed", err)
 	}
-	response := x.Refusal(status, fields...)
 	if w, ok := x.Writer.(announcer); ok && a.errorRoutes {
-		w.Announce(response)
+		w.Announce(x.Refusal(status, fields...))
 		return
 	}
 	// The error is ignored, because a write only fails if the client has disconnected.
-	_ = x.Writer.Head(response)
+	_ = x.Refuse(status, fields...)
 }

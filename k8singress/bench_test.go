@@ -21,6 +21,9 @@ import (
 // endpoint. All allocations are the process's, since the client and the endpoint of this benchmark allocate nothing.
 func BenchmarkRequest(b *testing.B) { benchmarkRequest(b, "") }
 
+// BenchmarkNotFound measures a request for an unknown host, which gets an error with a text of two lines.
+func BenchmarkNotFound(b *testing.B) { benchmarkHost(b, "", "unknown", 2) }
+
 // BenchmarkExternalAuth is BenchmarkRequest with external authentication: with a call per request, and with a cached
 // response.
 func BenchmarkExternalAuth(b *testing.B) {
@@ -37,6 +40,12 @@ func BenchmarkExternalAuth(b *testing.B) {
 
 func benchmarkRequest(b *testing.B, annotations string) {
 	b.Helper()
+	benchmarkHost(b, annotations, "h", 1)
+}
+
+// benchmarkHost sends requests to a host. lines is the number of lines in the body of the response.
+func benchmarkHost(b *testing.B, annotations, host string, lines int) {
+	b.Helper()
 	address := fixture.Address(b)
 	load(b, address, raw(b, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\nok\n"),
 		annotations)
@@ -45,13 +54,13 @@ func benchmarkRequest(b *testing.B, annotations string) {
 		b.Fatal(err)
 	}
 	defer conn.Close()
-	request, reader := []byte("GET / HTTP/1.1\r\nHost: h\r\n\r\n"), bufio.NewReader(conn)
+	request, reader := []byte("GET / HTTP/1.1\r\nHost: "+host+"\r\n\r\n"), bufio.NewReader(conn)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := conn.Write(request); err != nil {
 			b.Fatal(err)
 		}
-		if err := skip(reader); err != nil {
+		if err := skip(reader, lines); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -137,15 +146,15 @@ func repeat(conn net.Conn, answer []byte) {
 	}
 }
 
-// skip reads a response to the end of its body, which is one line.
-func skip(reader *bufio.Reader) error {
-	for heads := 0; heads < 2; {
+// skip reads a response to the end of its body, which has this number of lines.
+func skip(reader *bufio.Reader, lines int) error {
+	for read := -1; read < lines; {
 		line, err := reader.ReadSlice('\n')
 		switch {
 		case err != nil:
 			return err
-		case len(line) == len("\r\n"), heads == 1:
-			heads++
+		case len(line) == len("\r\n"), read >= 0:
+			read++
 		}
 	}
 	if reader.Buffered() > 0 {

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/front"
 	"github.com/k8singress/k8singress/internal/http/http1"
 	"github.com/k8singress/k8singress/internal/http/httpserver"
@@ -23,7 +24,7 @@ import (
 func init() {
 	f := front.Process()
 	f.Drivers["http/1.1"] = drive
-	f.HandedOver, f.HandshakeFailed, f.RequestRefused = handedOver.count, countHandshake, accountRefused
+	f.HandedOver, f.HandshakeFailed, f.RefuseRequest = handedOver.count, countHandshake, refuseRequest
 }
 
 // drive serves an HTTP/1.1 connection with the controller's own HTTP server, package httpserver.
@@ -63,9 +64,10 @@ func (d *driven) HandOver(conn net.Conn) {
 	d.ConnInfo.HandOver(conn)
 }
 
-// Rejected implements httpserver.Host.
-func (d *driven) Rejected(r *message.Request, reason *http1.Error) {
-	accountBare(d.Binding().Clients(), nil, r, reason.Status, time.Now())
+// Reject implements httpserver.Host.
+func (d *driven) Reject(w message.Writer, r *message.Request, reason *http1.Error) {
+	x := &exchange.Exchange{Request: r, Writer: w, Clients: d.Binding().Clients(), ErrorReason: reason.Reason}
+	refuseBare(x, time.Now(), reason.Status)
 	logs.Logger("k8singress.http").Debug("a request was rejected", zap.Stringer("client", r.Conn.Remote),
 		zap.Int("status", reason.Status), zap.String("reason", reason.Reason))
 }
@@ -89,9 +91,10 @@ func (d *driven) State() (connlimit.State, time.Duration) {
 // End implements connlimit.Occupant.
 func (d *driven) End() { d.Drain() }
 
-// accountRefused records a request that package front has rejected because its memory budget was exhausted.
-func accountRefused(s *front.Binding, w message.Writer, r *message.Request, began time.Time) {
-	accountBare(s.Clients(), w, r, http.StatusServiceUnavailable, began)
+// refuseRequest responds to a request that package front rejects because its memory budget is exhausted.
+func refuseRequest(s *front.Binding, w message.Writer, r *message.Request, began time.Time) {
+	x := &exchange.Exchange{Request: r, Writer: w, Clients: s.Clients()}
+	refuseBare(x, began, http.StatusServiceUnavailable, message.NewField("Retry-After", retryAfter))
 }
 
 func tlsOf(conn net.Conn) *tls.ConnectionState {

@@ -58,7 +58,8 @@ func (f *failureLog) log(log *zap.Logger, level zapcore.Level, x *exchange.Excha
 	if !f.first(log, key) {
 		return
 	}
-	entry.Write(zap.String("ingress", key.origin), zap.String("host", shortened(x.Host)),
+	entry.Write(zap.String("ingress", key.origin), zap.String("request_id", x.ID()),
+		zap.String("host", shortened(x.Host)),
 		zap.String("method", shortened(x.Method)),
 		zap.String("uri", shortened(x.Target)), zap.Int("status", key.status),
 		zap.String("error", shortened(err.Error())))

@@ -172,6 +172,9 @@ type Options struct {
 	// access log in Caddy's format. In the Caddyfile, it is `log_credentials` in Caddy's global option `servers`.
 	// Default: the values are `REDACTED`.
 	LogCredentials bool `json:"log_credentials,omitempty"`
+	// ErrorBodies set to `off` makes the error responses of the controller itself empty. Default: they have a short
+	// body with the status, the word `k8singress` and the request ID of the log line, as text, HTML or JSON.
+	ErrorBodies string `json:"error_bodies,omitempty"`
 	// Via adds a Via header to responses, which shows clients that they passed through this server. Default: false.
 	Via bool `json:"via,omitempty"`
 	// ViaEndpoints adds this server to the Via header of requests to endpoints and to services such as auth-url. Some

@@ -13,7 +13,7 @@ import (
 )
 
 // retryAfter is the value, in seconds, of the Retry-After header that clients get until the first configuration is
-// loaded.
+// loaded, and if the memory budget for requests is exhausted.
 const retryAfter = "1"
 
 var (

@@ -176,7 +176,8 @@ func (l *loop) adopt(ctx context.Context) {
 	}
 	l.live.Names.Configure(naming(a.settings))
 	l.live.Table.SetOptions(live.Options{
-		StrictPaths: a.settings.StrictPaths, Via: a.settings.Via, ViaEndpoints: a.settings.ViaEndpoints,
+		StrictPaths: a.settings.StrictPaths, NoErrorBodies: a.settings.ErrorBodies == settings.ErrorBodiesOff,
+		Via: a.settings.Via, ViaEndpoints: a.settings.ViaEndpoints,
 		NoAccessLog: a.settings.AccessLog == settings.AccessLogOff, AccessLog: accessLog(a.settings),
 	})
 	l.live.Table.Meters().SetNginx(nginxOptions(a.settings.NginxMetrics))

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"slices"
@@ -105,13 +106,14 @@ func (x *Exchange) Head(response *message.Response) error {
 		response.Fields.Add(message.SetCookie.Field(x.cookie))
 	}
 	x.forResponse.apply(x, response)
+	x.endError(response)
 	return x.Writer.Head(response)
 }
 
 // changeAlways applies changes to the response, and then sets the response header fields that the administrator has
 // configured. It also stores the status of the response in x.Status.
 func (x *Exchange) changeAlways(changes Changes, response *message.Response) {
-	x.Status = response.Status
+	x.Status = cmp.Or(x.callStatus, response.Status)
 	if x.ByServer != nil {
 		x.ByServer.Apply(&response.Fields)
 	}
@@ -121,16 +123,6 @@ func (x *Exchange) changeAlways(changes Changes, response *message.Response) {
 		set(&response.Fields, x.Headers.responses, &e)
 	}
 	response.Close = response.Close || x.CloseConn && response.Status != http.StatusSwitchingProtocols
-}
-
-// Refusal returns the response to a failed request, without writing it. It leaves out the header changes that filters
-// have registered with ChangeResponse, because these do not apply to error responses.
-func (x *Exchange) Refusal(status int, fields ...message.Field) *message.Response {
-	response := &message.Response{Status: status, Fields: append(fields, x.ErrorFields...)}
-	x.addRetryAfter(response)
-	x.changeAlways(x.ForAllResponses, response)
-	x.forResponse.apply(x, response)
-	return response
 }
 
 // Respond writes a complete response with the given status and body. The status stays even if the request is for an

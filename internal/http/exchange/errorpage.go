@@ -19,13 +19,13 @@ var ErrReplaced = errors.New("the endpoint's error response is replaced with an 
 // individually.
 var ErrRejected = errors.New("a filter rejected the request")
 
-// Reject responds with a status and an empty body. If an error page is configured for the status, it does not respond,
+// Reject responds with an error status. If an error page is configured for the status, it does not respond,
 // but returns a Failure, which makes the caller send the error page.
 func (x *Exchange) Reject(status int) (responded bool, err error) {
 	if slices.Contains(x.Pages, status) || x.HasErrorPage(status) {
 		return false, Fail(status, ErrRejected)
 	}
-	return true, x.Respond(status, "")
+	return true, x.RespondError(status)
 }
 
 // Page describes the error page to send for a failed request.

@@ -62,6 +62,10 @@ type Exchange struct {
 	// CloseConn is true if the connection to the client must be closed after the response. It has no effect if the
 	// connection switches to another protocol.
 	CloseConn bool
+	// ErrorBodies is true if the controller's own error responses have a body. ErrorReason is a constant for this body
+	// that says why the request is rejected. It may be empty.
+	ErrorBodies bool
+	ErrorReason string
 	// PassesOn is true if a request that matches no route is passed to the next Caddy handler instead of getting the
 	// response of the default backend or 404.
 	PassesOn bool
@@ -176,6 +180,9 @@ type Exchange struct {
 	// pageStatus is the status to send to the client instead of the endpoint's status. If it is zero, the endpoint's
 	// status is sent.
 	pageStatus int
+	// callStatus is the status of the controller's own error response to a gRPC call, which gets the status 200. It is
+	// 0 for other responses.
+	callStatus int
 	// unavailable is true if the response is an error page that replaces a 503 of the controller itself.
 	unavailable bool
 	// atEnd holds the functions that Close calls.

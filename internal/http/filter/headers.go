@@ -2,6 +2,7 @@ package filter
 
 import (
 	"fmt"
+	"net/http"
 
 	"golang.org/x/net/http/httpguts"
 
@@ -62,5 +63,8 @@ func newDirectResponse(of ir.DirectResponse) (Filter, error) {
 }
 
 func (d *directResponse) Apply(x *exchange.Exchange) (bool, error) {
+	if d.status >= http.StatusBadRequest {
+		return true, x.RespondError(d.status)
+	}
 	return true, x.Respond(d.status, "")
 }

@@ -63,10 +63,11 @@ type Front struct {
 	// HandshakeFailed is called for each failed TLS handshake over TCP. reason is one of HandshakeReasons.
 	// HandshakeFailed may be nil. It must be set before the first configuration is loaded.
 	HandshakeFailed func(reason string)
-	// RequestRefused is called for each request that got a 503 response because the memory budget for requests was
-	// exhausted. s is the current server. began is the time at which the front began to handle the request.
-	// RequestRefused may be nil. It must be set before the first configuration is loaded.
-	RequestRefused func(s *Binding, w message.Writer, r *message.Request, began time.Time)
+	// RefuseRequest responds to each request that gets a 503 response because the memory budget for requests is
+	// exhausted. s is the current server. began is the time at which the front began to handle the request. If
+	// RefuseRequest is nil or writes no response, the response has no body. RefuseRequest must be set before the first
+	// configuration is loaded.
+	RefuseRequest func(s *Binding, w message.Writer, r *message.Request, began time.Time)
 
 	clients  *connlimit.Limiter
 	requests *requests

@@ -78,10 +78,6 @@ func (f *Front) Requests() budget.Usage {
 	return u
 }
 
-// retryAfter is the value, in seconds, of the Retry-After header in 503 responses, which are sent when the memory
-// budget is exhausted.
-const retryAfter = "1"
-
 // refuse sends a 503 response to a request, because the memory budget is exhausted. It does not read the request body.
 func (s *Binding) refuse(w http.ResponseWriter, r *http.Request, l *limits.Limits, port uint16) {
 	f, began := s.front, time.Now()
@@ -89,11 +85,11 @@ func (s *Binding) refuse(w http.ResponseWriter, r *http.Request, l *limits.Limit
 	writer, request := message.NewHTTPWriter(w, r), message.Request{Names: l.Names}
 	request.FromHTTP(r)
 	request.Conn.Listener = port
-	// Ignore the error: Head fails only if the client has disconnected.
-	_ = writer.Head(&message.Response{
-		Status: http.StatusServiceUnavailable, Fields: message.Fields{message.NewField("Retry-After", retryAfter)},
-	})
-	if f.RequestRefused != nil {
-		f.RequestRefused(s, writer, &request, began)
+	if f.RefuseRequest != nil {
+		f.RefuseRequest(s, writer, &request, began)
+	}
+	if !writer.Started() {
+		// Ignore the error: Head fails only if the client has disconnected.
+		_ = writer.Head(&message.Response{Status: http.StatusServiceUnavailable})
 	}
 }

@@ -107,10 +107,13 @@ func streamsOfQUIC(t *testing.T, address string) (streams int64) {
 func TestBudgetOfRequestsToCaddy(t *testing.T) {
 	requests := front.LimitRequests(t, 64<<10)
 	refused := make(chan string, 1)
-	front.Process().RequestRefused = func(_ *front.Binding, w message.Writer, r *message.Request, began time.Time) {
-		refused <- fmt.Sprint(r.Method, " ", r.Path, " ", w.Started(), " ", time.Since(began) < fixture.Patience)
+	front.Process().RefuseRequest = func(_ *front.Binding, w message.Writer, r *message.Request, began time.Time) {
+		started := w.Started()
+		_ = w.Head(&message.Response{Status: http.StatusServiceUnavailable,
+			Fields: message.Fields{message.NewField("X-Refused", "1")}})
+		refused <- fmt.Sprint(r.Method, " ", r.Path, " ", started, " ", time.Since(began) < fixture.Patience)
 	}
-	t.Cleanup(func() { front.Process().RequestRefused = nil })
+	t.Cleanup(func() { front.Process().RefuseRequest = nil })
 	plain := fixture.Address(t)
 	one := fronted(plain, "one")
 	one.more["protocols"] = []string{"h2c"}
@@ -138,12 +141,14 @@ func TestBudgetOfRequestsToCaddy(t *testing.T) {
 		}
 		return nil
 	})
-	if header := ask(http.StatusServiceUnavailable); header.Get("Retry-After") != "1" {
+	if header := ask(http.StatusServiceUnavailable); header.Get("X-Refused") != "1" {
 		t.Errorf("the answer has the header %v", header)
 	}
-	if got := fixture.Receive(t, "the report", refused); got != "POST /path true true" {
+	if got := fixture.Receive(t, "the report", refused); got != "POST /path false true" {
 		t.Errorf("the report is %q", got)
 	}
+	front.Process().RefuseRequest = nil
+	ask(http.StatusServiceUnavailable)
 	requests.Give(64 << 10)
 	ask(http.StatusOK)
 }

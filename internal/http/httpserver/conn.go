@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -204,17 +203,12 @@ func (c *Conn) handle() (ok bool) {
 // so that the client can read the response.
 func (c *Conn) reject(reason *http1.Error) {
 	c.request.Conn = c.info
-	c.host.Rejected(&c.request, reason)
-	c.request.Minor = 1
-	text := strconv.Itoa(reason.Status) + " " + http.StatusText(reason.Status) + ": " + reason.Reason + "\n"
 	c.writer.begin()
-	c.writer.closing = true
-	fields := message.Fields{message.ContentType.Field("text/plain; charset=utf-8")}
-	a := message.Response{Status: reason.Status, Length: int64(len(text)), Fields: fields}
-	if c.writer.Head(&a) != nil {
-		return
+	c.writer.http10, c.writer.closing = false, true // The version of the client may be unknown.
+	c.host.Reject(&c.writer, &c.request, reason)
+	if !c.writer.Started() {
+		_ = c.writer.Head(&message.Response{Status: reason.Status})
 	}
-	_, _ = c.writer.Write([]byte(text))
 	if c.writer.Flush() == nil {
 		c.linger()
 	}

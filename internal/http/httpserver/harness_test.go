@@ -46,10 +46,12 @@ func (h *host) Limits() *limits.Limits { return h.limits }
 
 func (h *host) HandOver(conn net.Conn) { h.handOver(conn) }
 
-func (h *host) Rejected(r *message.Request, reason *http1.Error) {
+func (h *host) Reject(w message.Writer, r *message.Request, reason *http1.Error) {
 	if h.rejected != nil {
 		h.rejected(r, reason)
 	}
+	answer(w, reason.Status, fmt.Sprintf("%d %s: %s\n", reason.Status, http.StatusText(reason.Status), reason.Reason),
+		message.ContentType.Field("text/plain; charset=utf-8"))
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.refused = append(h.refused, reason.Reason)

@@ -31,9 +31,10 @@ type Host interface {
 	// the limits allow H2C; otherwise such clients are rejected. Reads from conn first return the bytes that the server
 	// has already read.
 	HandOver(conn net.Conn)
-	// Rejected is called for an invalid request, for which Handle is not called. r contains the parts that could be
-	// parsed.
-	Rejected(r *message.Request, reason *http1.Error)
+	// Reject responds to an invalid request, for which Handle is not called. r contains the parts that could be parsed.
+	// The connection is closed after the response. If Reject writes no response, the client gets the status without a
+	// body.
+	Reject(w message.Writer, r *message.Request, reason *http1.Error)
 	// Panicked is called if Handle panics, with the value of the panic and in the same goroutine.
 	Panicked(value any)
 }

@@ -160,7 +160,7 @@ type unavailable struct{}
 // Apply responds with 503. It does not return an error, which would be logged for each request. Table.Refused reports
 // the reason once.
 func (unavailable) Apply(x *exchange.Exchange) (bool, error) {
-	return true, x.Respond(http.StatusServiceUnavailable, "")
+	return true, x.RespondError(http.StatusServiceUnavailable)
 }
 
 // acquire returns the current instance for a new request and increments its reference count. The caller must release

@@ -109,6 +109,9 @@ func (t *Table) StreamLog() *accesslog.Streams { return t.global.streams.Load() 
 // Global returns the settings last passed to SetGlobal. The result is never nil. The caller must not change it.
 func (t *Table) Global() *ir.Global { return t.global.options.Load() }
 
+// ErrorBodies reports whether the controller's own error responses have a body.
+func (t *Table) ErrorBodies() bool { return !t.options.Load().NoErrorBodies }
+
 // Clients returns the policy that determines the client address of a request.
 func (t *Table) Clients() *realip.Policy { return t.global.clients.Load() }
 

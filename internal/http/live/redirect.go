@@ -34,7 +34,7 @@ func redirect(x *exchange.Exchange, to *ir.HTTPSRedirect) (responded bool, err e
 	if host == "" {
 		// Reject an HTTP/1.0 request without a host: a redirect would have no target, and the request must not be
 		// served without TLS.
-		return true, x.Respond(http.StatusBadRequest, "")
+		return true, x.RespondError(http.StatusBadRequest)
 	}
 	if to.Port != 0 {
 		host += ":" + strconv.Itoa(to.Port)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/http/compress"
+	"github.com/k8singress/k8singress/internal/http/errorbody"
 	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/http/mtls"
@@ -161,13 +162,11 @@ func (t *Table) beforeRoute(x *exchange.Exchange, index *index, name string, h *
 
 // refuse sends the error response to a client whose client certificate or TLS connection is not accepted for the host.
 func refuse(x *exchange.Exchange, why *mtls.Refusal) error {
-	response := &message.Response{Status: why.Status, Fields: why.Fields(), Length: int64(len(why.Body())),
-		Close: why.CloseConn}
-	if err := x.Head(response); err != nil {
-		return err
+	x.CloseConn = x.CloseConn || why.CloseConn
+	if why.Status >= http.StatusBadRequest && (why.Body() == "" || x.ErrorBodies && errorbody.IsGRPC(x.Request)) {
+		return x.RespondError(why.Status)
 	}
-	_, err := x.Writer.Write([]byte(why.Body()))
-	return err
+	return x.Respond(why.Status, why.Body(), why.Fields()...)
 }
 
 func (t *Table) serveOn(x *exchange.Exchange, i *instance, route *Route, to *destination) error {

@@ -77,6 +77,8 @@ type Options struct {
 	AccessLog accesslog.Output
 	// Via adds a Via header to responses. ViaEndpoints adds it to requests to endpoints and services.
 	Via, ViaEndpoints bool
+	// NoErrorBodies makes the controller's own error responses empty.
+	NoErrorBodies bool
 }
 
 // SetOptions replaces the options. New requests use the new options.

@@ -1,7 +1,6 @@
 package mtls
 
 import (
-	"fmt"
 	"net/http"
 
 	"github.com/k8singress/k8singress/internal/http/message"
@@ -20,30 +19,25 @@ type Refusal struct {
 	body string
 }
 
-// The responses of nginx.
+// The responses to requests with a missing or an invalid client certificate.
 var (
-	noCertificate  = page(http.StatusBadRequest, "No required SSL certificate was sent", true)
-	badCertificate = page(http.StatusBadRequest, "The SSL certificate error", true)
-	forbidden      = page(http.StatusForbidden, "", false)
+	noCertificate  = badRequest("No required SSL certificate was sent")
+	badCertificate = badRequest("The SSL certificate error")
+	forbidden      = &Refusal{Status: http.StatusForbidden}
 	unauthorized   = &Refusal{Status: http.StatusForbidden, body: "client certificate unauthorized"}
 	// Misdirected is the response to a request on a connection that was opened for another host.
-	Misdirected = page(http.StatusMisdirectedRequest, "", false)
+	Misdirected = &Refusal{Status: http.StatusMisdirectedRequest}
 )
 
-// page returns a response whose body looks like nginx's error pages. If why is not empty, the page contains it as the
-// reason.
-func page(status int, why string, closeConn bool) *Refusal {
-	heading := fmt.Sprintf("%d %s", status, http.StatusText(status))
-	title, line := heading, ""
-	if why != "" {
-		title, line = fmt.Sprintf("%d %s", status, why), "<center>"+why+"</center>\r\n"
-	}
-	return &Refusal{Status: status, CloseConn: closeConn,
-		body: "<html>\r\n<head><title>" + title + "</title></head>\r\n<body>\r\n<center><h1>" +
-			heading + "</h1></center>\r\n" + line + "</body>\r\n</html>\r\n"}
+// badRequest returns a response with nginx's error page for a client certificate. why is the reason.
+func badRequest(why string) *Refusal {
+	return &Refusal{Status: http.StatusBadRequest, CloseConn: true,
+		body: "<html>\r\n<head><title>400 " + why + "</title></head>\r\n<body>\r\n" +
+			"<center><h1>400 Bad Request</h1></center>\r\n<center>" + why + "</center>\r\n</body>\r\n</html>\r\n"}
 }
 
-// Body returns the body of the response.
+// Body returns the body of the response. It is the same as in ingress-nginx, because clients may compare it. It is
+// empty if the response is like other errors of the controller.
 func (f *Refusal) Body() string { return f.body }
 
 // Fields returns the header fields of the response, without connection-specific fields.

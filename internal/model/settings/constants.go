@@ -55,6 +55,9 @@ const (
 	AccessLogCaddy = "caddy"
 )
 
+// ErrorBodiesOff is the value of Config.ErrorBodies with which the controller's error responses have no body.
+const ErrorBodiesOff = "off"
+
 // SnippetsIgnore is the value of Config.Snippets with which Ingresses are served without their snippets.
 const SnippetsIgnore = "ignore"
 

@@ -136,7 +136,8 @@ func (a *asker) readOne(r *bufio.Reader, method string) (Answer, error) {
 
 // reason returns the reason in the error body of our server, which is the text after the first colon.
 func reason(body string) string {
-	_, word, _ := strings.Cut(body, ": ")
+	line, _, _ := strings.Cut(body, "\n")
+	_, word, _ := strings.Cut(line, ": ")
 	return strings.TrimSpace(word)
 }
 

@@ -93,7 +93,8 @@ type conversation struct{ Endpoint, Client string }
 func TestConversations(t *testing.T) {
 	got := make(chan string, 10)
 	ip, port := recorder(t, got)
-	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one"))
+	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one"),
+		"error_bodies off")
 	wanted := map[string]conversation{}
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		for asks, q := range asked {

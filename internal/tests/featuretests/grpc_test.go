@@ -96,8 +96,14 @@ func serveGRPC(t *testing.T, options ...grpc.ServerOption) (e *echo, ip, port st
 // caller returns a gRPC client of a.example.
 func caller(t *testing.T, address string, secure credentials.TransportCredentials) *grpc.ClientConn {
 	t.Helper()
+	return callerOf(t, "a.example", address, secure)
+}
+
+// callerOf returns a gRPC client of a host.
+func callerOf(t *testing.T, host, address string, secure credentials.TransportCredentials) *grpc.ClientConn {
+	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(secure),
-		grpc.WithAuthority("a.example"))
+		grpc.WithAuthority(host))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -317,7 +317,20 @@ func ofTest(t testing.TB, conn net.Conn) net.Conn {
 type answer struct {
 	status int
 	header http.Header
-	body   string
+	// body is the body of the response. It is empty for an error of the controller itself: TestErrorBodies checks the
+	// bodies of such errors.
+	body string
+}
+
+// withoutErrorBody returns an empty string if body is the text or the page of an error of the controller with this
+// status. Otherwise it returns body.
+func withoutErrorBody(status int, body string) string {
+	title := strings.TrimSpace(fmt.Sprint(status, " ", http.StatusText(status)))
+	if strings.HasPrefix(body, title+"\nk8singress, request ID ") ||
+		strings.Contains(body, "<h1>"+title+"</h1>\n<p>k8singress, request ID ") {
+		return ""
+	}
+	return body
 }
 
 // get sends a request for a path of a host through the ingress.
@@ -334,7 +347,7 @@ func read(t testing.TB, response *http.Response) answer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer{response.StatusCode, response.Header, string(body)}
+	return answer{response.StatusCode, response.Header, withoutErrorBody(response.StatusCode, string(body))}
 }
 
 // expect fails the test unless host and path respond with a status and, if it is not empty, a body.

@@ -53,6 +53,7 @@ var proofsOfOptions = map[string]string{
 	"body_files":                  "TestBodyFilesFull",
 	"strict_paths":                "TestStrictPaths",
 	"access_log":                  "TestCaddyAccessLog",
+	"error_bodies":                "TestErrorBodiesOff",
 	"via":                         "TestServerAndVia",
 	"external_names":              "TestExternalName",
 	"reach_allow":                 "TestTenant14",

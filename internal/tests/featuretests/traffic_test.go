@@ -124,7 +124,8 @@ func (d *dialed) hear(method string) string {
 	if err != nil {
 		d.Fatalf("%s: %q and then %v", response.Status, body, err)
 	}
-	return strings.TrimSpace(fmt.Sprintf("%d %s", response.StatusCode, body))
+	text := withoutErrorBody(response.StatusCode, string(body))
+	return strings.TrimSpace(fmt.Sprintf("%d %s", response.StatusCode, text))
 }
 
 // ends waits until the server closes the connection.
