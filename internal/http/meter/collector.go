@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"google.golang.org/protobuf/proto"
 )
 
 // names are the labels of all series of a route.
@@ -57,23 +59,59 @@ func (r *Registry) Collect(to chan<- prometheus.Metric) {
 
 // collect sends the series of one route.
 func collect(to chan<- prometheus.Metric, l *Labels, t *Totals) {
-	of := []string{l.Namespace, l.Ingress, l.Service, l.Host, l.Path}
-	send := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, more ...string) {
-		to <- prometheus.MustNewConstMetric(d, kind, value, slices.Concat(of, more)...)
+	// The labels are sorted by name, as the registry requires. All series of the route share their memory, because a
+	// scrape holds the series of all routes.
+	of := pairs("", "", "host", l.Host, "ingress", l.Ingress, "namespace", l.Namespace, "path", l.Path,
+		"service", l.Service)
+	count := func(d *prometheus.Desc, value uint64, name, more string) {
+		counter := &dto.Counter{Value: proto.Float64(float64(value))}
+		to <- &series{desc: d, labels: slices.Concat(pairs(name, more), of), counter: counter}
 	}
-	for i, name := range classNames {
-		send(requests, prometheus.CounterValue, float64(t.Requests[i]), name)
+	for i, class := range classNames {
+		count(requests, t.Requests[i], "class", class)
 	}
-	buckets, count := make(map[float64]uint64, len(bounds)), uint64(0)
+	buckets, total := make([]*dto.Bucket, 0, len(bounds)), uint64(0)
 	for i, bound := range bounds {
-		count += t.Durations[i]
-		buckets[bound.Seconds()] = count
+		total += t.Durations[i]
+		buckets = append(buckets,
+			&dto.Bucket{CumulativeCount: proto.Uint64(total), UpperBound: proto.Float64(bound.Seconds())})
 	}
-	count += t.Durations[len(bounds)]
-	to <- prometheus.MustNewConstHistogram(durations, count, t.Duration.Seconds(), buckets, of...)
-	to <- prometheus.MustNewConstSummary(firstBytes, t.Answered, t.FirstByte.Seconds(), nil, of...)
-	send(retries, prometheus.CounterValue, float64(t.Retries))
-	send(inFlight, prometheus.GaugeValue, float64(t.InFlight))
-	send(bodies, prometheus.CounterValue, float64(t.Received), "in")
-	send(bodies, prometheus.CounterValue, float64(t.Sent), "out")
+	total += t.Durations[len(bounds)]
+	to <- &series{desc: durations, labels: of, histogram: &dto.Histogram{Bucket: buckets,
+		SampleCount: &total, SampleSum: proto.Float64(t.Duration.Seconds())}}
+	to <- &series{desc: firstBytes, labels: of, summary: &dto.Summary{
+		SampleCount: proto.Uint64(t.Answered), SampleSum: proto.Float64(t.FirstByte.Seconds())}}
+	count(retries, t.Retries, "", "")
+	to <- &series{desc: inFlight, labels: of, gauge: &dto.Gauge{Value: proto.Float64(float64(t.InFlight))}}
+	count(bodies, t.Received, "direction", "in")
+	count(bodies, t.Sent, "direction", "out")
+}
+
+// pairs returns labels from names and values in turn. A label with an empty name is left out.
+func pairs(namesAndValues ...string) (all []*dto.LabelPair) {
+	for i := 0; i < len(namesAndValues); i += 2 {
+		if name := namesAndValues[i]; name != "" {
+			all = append(all, &dto.LabelPair{Name: &name, Value: &namesAndValues[i+1]})
+		}
+	}
+	return all
+}
+
+// series is a prometheus.Metric whose labels other series may share.
+type series struct {
+	desc      *prometheus.Desc
+	labels    []*dto.LabelPair
+	counter   *dto.Counter
+	gauge     *dto.Gauge
+	histogram *dto.Histogram
+	summary   *dto.Summary
+}
+
+// Desc implements prometheus.Metric.
+func (s *series) Desc() *prometheus.Desc { return s.desc }
+
+// Write implements prometheus.Metric.
+func (s *series) Write(to *dto.Metric) error {
+	to.Label, to.Counter, to.Gauge, to.Histogram, to.Summary = s.labels, s.counter, s.gauge, s.histogram, s.summary
+	return nil
 }
