@@ -46,8 +46,8 @@ type options struct {
 	// streams measures only TCP and UDP. noStreams skips them.
 	streams, noStreams bool
 	// http measures only HTTP, annotations only the cost of annotations and keys, snippets only the cost of snippets,
-	// and tenants only the effect of one namespace on another.
-	http, annotations, snippets, tenants bool
+	// tenants only the effect of one namespace on another, and metrics only the cost of metrics.
+	http, annotations, snippets, tenants, metrics bool
 	// against is a commit. If it is set, only comparisons with this commit are measured, and bars that must hold beside
 	// them.
 	against string
@@ -86,9 +86,10 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 	defer os.RemoveAll(folder)
 	annotations := []comparison{comparePrices, compareAddresses, compareWeights, compareAnnotated}
 	snippets := []comparison{compareSnippets, compareManySnippets}
+	metrics := []comparison{compareNginxNames}
 	parts := slices.Concat([]comparison{compareWorks, compare, compareHandshakes, compareCosts, compareReloads,
 		compareEnd}, annotations, snippets,
-		[]comparison{compareTenants, compareStreams, scale})
+		[]comparison{compareTenants, compareStreams, scale}, metrics)
 	switch {
 	case o.against != "" && o.http:
 		parts = []comparison{compareCommitWorks}
@@ -100,13 +101,15 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 	case o.streams:
 		parts = []comparison{compareStreams}
 	case o.http:
-		parts = parts[:len(parts)-3]
+		parts = parts[:len(parts)-3-len(metrics)]
 	case o.annotations:
 		parts = annotations
 	case o.snippets:
 		parts = snippets
 	case o.tenants:
 		parts = []comparison{compareTenants}
+	case o.metrics:
+		parts = metrics
 	}
 	var bars []bar
 	for _, part := range parts {
@@ -174,6 +177,7 @@ func parse(arguments []string) (options, error) {
 		"measure only the cost of annotations and keys of the ConfigMap")
 	flags.BoolVar(&o.snippets, "snippets", false, "measure only the cost of snippets")
 	flags.BoolVar(&o.tenants, "tenants", false, "measure only the effect of one namespace on another")
+	flags.BoolVar(&o.metrics, "metrics", false, "measure only the cost of metrics")
 	flags.BoolVar(&o.streams, "streams", false, "TCP and UDP alone")
 	flags.BoolVar(&o.noStreams, "no-streams", false, "leave out TCP and UDP")
 	if err := flags.Parse(arguments); err != nil {
