@@ -62,7 +62,8 @@ type Publisher interface {
 	// KeepCertificates sets the name of the ValidatingWebhookConfiguration for which the publisher keeps certificates.
 	// If it is empty, the publisher keeps none.
 	KeepCertificates(configuration string)
-	// GetCertificate returns the certificate of the webhook that the publisher keeps, or an error while there is none.
+	// GetCertificate returns the certificate of the webhook that the publisher keeps. It returns an error until there
+	// is one.
 	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	// Changed returns a channel that receives a value when the problems that Verdicts returns have changed.
 	Changed() <-chan struct{}

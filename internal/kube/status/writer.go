@@ -114,11 +114,11 @@ func (w *Writer) Verdicts() []*report.Verdict {
 // Changed returns a channel that receives a value when the problems that Verdicts returns have changed.
 func (w *Writer) Changed() <-chan struct{} { return w.reported }
 
-// KeepCertificates sets the name of the ValidatingWebhookConfiguration for which certificates are kept. If it is empty, none
-// are kept.
+// KeepCertificates sets the name of the ValidatingWebhookConfiguration for which certificates are kept. If it is empty,
+// none are kept.
 func (w *Writer) KeepCertificates(configuration string) { w.webhook.Configure(configuration) }
 
-// GetCertificate returns the certificate that is kept for the webhook, or an error while there is none.
+// GetCertificate returns the certificate that is kept for the webhook. It returns an error until there is one.
 func (w *Writer) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return w.webhook.GetCertificate(hello)
 }

@@ -38,7 +38,7 @@ type Keeper struct {
 	client    kubernetes.Interface
 	namespace string
 	log       *zap.Logger
-	// served is the newest valid certificate in the Secret, or nil if there is none.
+	// served is the newest valid certificate in the Secret. It is nil until there is one.
 	served  atomic.Pointer[tls.Certificate]
 	changed func()
 
@@ -48,8 +48,8 @@ type Keeper struct {
 	verdicts []*report.Verdict
 }
 
-// target is the configuration to keep. Its name is empty if there is none. replaced is closed when the options name
-// another one.
+// target is the configuration to keep. Its name is empty if no certificates are kept. replaced is closed when the
+// options name another one.
 type target struct {
 	name     string
 	replaced chan struct{}

@@ -224,7 +224,7 @@ func sign(template, issuer *x509.Certificate, issuerKey *ecdsa.PrivateKey) (made
 	return made{certificate, key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})}, nil
 }
 
-// parseKey returns the ECDSA key in PEM data, or nil if there is none.
+// parseKey returns the ECDSA key in PEM data, or nil if the data has no such key.
 func parseKey(data []byte) *ecdsa.PrivateKey {
 	block, _ := pem.Decode(data)
 	if block == nil {
