@@ -136,7 +136,7 @@ func has(value, want any) bool {
 }
 
 // foreign lists the API groups of other projects. Their definitions are used in test/e2e.
-var foreign = []string{"monitoring.coreos.com", "keda.sh"}
+var foreign = []string{"monitoring.coreos.com", "keda.sh", "cert-manager.io"}
 
 // decode returns an object as its Kubernetes type, and fails the test if it has unknown fields. It returns nil for
 // objects of other projects.

@@ -21,7 +21,9 @@ they take precedence. */}}
 {{- end -}}
 {{- $flags = concat $flags (include "k8singress.scopeFlags" . | fromJsonArray) -}}
 {{- $flags = append $flags (printf "--enable-metrics=%v" $c.metrics.enabled) -}}
-{{- $flags = concat $flags (include "k8singress.optionalFlags" . | fromJsonArray) (include "k8singress.portFlags" . | fromJsonArray) -}}
+{{- range list "optionalFlags" "portFlags" "webhookFlags" -}}
+{{- $flags = concat $flags (include (printf "k8singress.%s" .) $ | fromJsonArray) -}}
+{{- end -}}
 {{- /* Flags name the pod's own namespace by an environment variable. So kustomize can change the namespace of all objects without
 changing the arguments. */}}
 {{- $flags = toJson $flags | replace (printf "=%s/" (include "k8singress.namespace" .)) "=$(POD_NAMESPACE)/" | fromJsonArray -}}

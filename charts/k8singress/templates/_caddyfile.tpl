@@ -18,6 +18,7 @@
 {{- if not (include "k8singress.http3" .) }}
 		http3 off
 {{- end }}
+{{- include "k8singress.webhookOption" . }}
 {{- range $host, $namespaces := $own.hostOwners }}
 		host_owner {{ include "k8singress.word" $host }} {{ include "k8singress.words" $namespaces }}
 {{- end }}

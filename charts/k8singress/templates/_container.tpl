@@ -121,6 +121,11 @@ true
   containerPort: {{ $c.metrics.port | int64 }}
   protocol: TCP
 {{- end }}
+{{- if include "k8singress.webhook" . }}
+- name: webhook
+  containerPort: {{ $c.admissionWebhooks.port | int64 }}
+  protocol: TCP
+{{- end }}
 {{- include "k8singress.streamPorts" (dict "root" . "key" "containerPort" "hostPort" $c.hostPort.enabled) }}
 {{- end -}}
 
@@ -149,7 +154,7 @@ hostPort (whether to use ports of the node), nodePorts. */}}
 {{/* Returns the volume mounts. A mount in extraVolumeMounts replaces the chart's mount at the same path. */}}
 {{- define "k8singress.volumeMounts" -}}
 {{- $taken := list -}}
-{{- range .Values.controller.extraVolumeMounts }}{{ $taken = append $taken .mountPath }}{{ end -}}
+{{- range .Values.controller.extraVolumeMounts }}{{ $taken = append $taken (trimSuffix "/" .mountPath) }}{{ end -}}
 {{- range $name, $path := dict "caddyfile" "/etc/caddy" "data" "/data" "run" "/run/caddy" "tmp" "/tmp" }}
 {{- if not (has $path $taken) }}
 - name: k8singress-{{ $name }}
@@ -158,6 +163,11 @@ hostPort (whether to use ports of the node), nodePorts. */}}
   readOnly: true
   {{- end }}
 {{- end }}
+{{- end }}
+{{- if and (eq (include "k8singress.webhook" .) "files") (not (has "/usr/local/certificates" $taken)) }}
+- name: k8singress-webhook
+  mountPath: /usr/local/certificates
+  readOnly: true
 {{- end }}
 {{- with .Values.controller.extraVolumeMounts }}
 {{ tpl (toYaml .) $ }}

@@ -88,6 +88,9 @@ names. */}}
 - name: k8singress-tmp
   emptyDir:
     sizeLimit: {{ .Values.k8singress.volumes.tmp }}
+{{- if eq (include "k8singress.webhook" .) "files" }}
+{{ include "k8singress.webhookVolume" . }}
+{{- end }}
 {{- with .Values.controller.extraVolumes }}
 {{ tpl (toYaml .) $ }}
 {{- end }}

@@ -33,6 +33,7 @@ and writes. */}}
 {{- end -}}
 {{- $parts = append $parts "publish_ports" -}}
 {{- end -}}
+{{- if eq (include "k8singress.webhook" .) "own" }}{{ $parts = append $parts "admission_webhook" }}{{ end -}}
 {{- $scope := .Values.controller.scope -}}
 {{- if or (hasKey .Values.controller.extraArgs "watch-namespace-selector") (and $scope.namespaceSelector (not $scope.enabled)) -}}
 {{- $parts = append $parts "namespace_selector" -}}
@@ -89,6 +90,8 @@ and writes. */}}
 {{- end -}}
 {{- $_ := set $names $resource ($here | uniq) -}}
 {{- end -}}
+{{- $_ := set $names "admission_webhook" (list (include "k8singress.webhookName" .root)) -}}
+{{- $_ := set $names "admission_secret" (list (include "k8singress.webhookSecret" .root)) -}}
 {{- $_ := set $names "publish_service" (list (include "k8singress.publishedService" .root | splitList "/" | last) | compact) -}}
 {{- toJson $names -}}
 {{- end -}}

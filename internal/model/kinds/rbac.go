@@ -20,7 +20,8 @@ const rightsHead = "# Generated from the table in internal/model/kinds by `make 
 #
 # Each key of the second level is the option of the Caddyfile that needs the rules, or "always". If a rule has
 # resourceNamesFrom, its value says which names to write into resourceNames: the object in publish_service, the value of
-# election_id, or the ConfigMaps, Services or Secrets of the namespace that options or Ingresses name. Leave out a rule
+# election_id, the ValidatingWebhookConfiguration in admission_webhook and the Secret with its name and the suffix
+# -authority, or the ConfigMaps, Services or Secrets of the namespace that options or Ingresses name. Leave out a rule
 # without any name, because an empty list in RBAC means all objects.
 `
 

@@ -22,7 +22,7 @@ func TestRBAC(t *testing.T) {
 }
 
 // TestRightsAreRules checks that templates of manifests can parse the rights of each size, and that only the size
-// cluster has cluster-wide rights.
+// cluster has cluster-wide rights, except the right to one object by its name.
 func TestRightsAreRules(t *testing.T) {
 	for _, size := range sizes {
 		var places map[string]map[string][]struct {
@@ -32,6 +32,12 @@ func TestRightsAreRules(t *testing.T) {
 		if err := yaml.UnmarshalStrict([]byte(rightsFile(size)), &places); err != nil {
 			t.Fatalf("%s: %v", size, err)
 		}
+		for _, rule := range places["cluster"][admissionWebhook] {
+			if rule.ResourceNamesFrom == "" {
+				t.Errorf("%s has rights to all %q", size, rule.Resources)
+			}
+		}
+		delete(places["cluster"], admissionWebhook)
 		if everywhere := len(places["cluster"]) > 0; everywhere != (size == cluster) ||
 			len(places["watched"]) > 0 == everywhere {
 			t.Errorf("%s has rights in %d and %d parts", size, len(places["cluster"]), len(places["watched"]))

@@ -35,6 +35,11 @@ const publishNodes = "publish_nodes"
 // there is a ClusterRole, the rule is left out, because the ClusterRole already grants the permission.
 const storageCopy = "storage_copy"
 
+// The constant admissionWebhook marks the RBAC rules that are needed only for the option admission_webhook, if the
+// controller creates the certificate authority of the webhook. One of them requires a ClusterRole, but is limited to one
+// object by its name.
+const admissionWebhook = "admission_webhook"
+
 // right is one RBAC rule.
 type right struct {
 	place place
@@ -97,6 +102,15 @@ func rights() []right {
 		right{place: own, part: "publish_ports", resources: []string{"services"}, names: "publish_service",
 			verbs: []string{"patch"}},
 		right{place: own, part: "publish_ports", resources: []string{"pods"}, verbs: []string{"get"}},
+		right{
+			place: everywhere, part: admissionWebhook, group: "admissionregistration.k8s.io",
+			resources: []string{"validatingwebhookconfigurations"}, names: admissionWebhook,
+			verbs: []string{"get", "list", "watch", "patch"},
+		},
+		// There is no right to create Secrets, since RBAC cannot restrict by name which ones. The chart creates an empty
+		// Secret.
+		right{place: own, part: admissionWebhook, resources: []string{"secrets"}, names: "admission_secret",
+			verbs: []string{"get", "list", "watch", "update"}},
 
 		right{place: named, part: always, resources: []string{"configmaps"}, names: "configmaps", verbs: read},
 		right{place: named, part: always, resources: []string{"services"}, names: "services", verbs: read},
@@ -130,7 +144,9 @@ func reading(at place, part string, verbs []string, resource func(Kind) (name st
 func rightsOf(size string) []right {
 	all := rights()
 	if size != cluster {
-		all = slices.DeleteFunc(all, func(r right) bool { return r.place == everywhere || r.part == publishNodes })
+		all = slices.DeleteFunc(all, func(r right) bool {
+			return r.place == everywhere && r.part != admissionWebhook || r.part == publishNodes
+		})
 	}
 	for i := range all {
 		if all[i].place == watched && size == cluster {
