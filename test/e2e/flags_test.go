@@ -14,11 +14,45 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestDeploymentOfIngressNginx runs the manifests of the ingress-nginx chart with our image. It checks that the command
-// line is accepted.
+// TestDeploymentOfIngressNginx runs the manifests of the ingress-nginx chart with our image, with its rights and its
+// webhook. It checks that an Ingress is served, that the webhook refuses a bad one, and that no request is lost when the
+// pod is replaced.
 func TestDeploymentOfIngressNginx(t *testing.T) {
 	c := newCluster(t)
-	c.runNginx("testdata/ingress-nginx.yaml", "ingress-nginx-leader")
+	service := c.runNginx("testdata/ingress-nginx.yaml", "ingress-nginx-leader")
+	l := c.awaitServed(service)
+	c.checkWebhook()
+	c.update(service.Name)
+	c.awaitUpdated(service.Name, 1)
+	l.check(c)
+	c.checkWebhook()
+	t.Logf("%d requests", l.requests.Load())
+}
+
+// checkWebhook checks that the API server asks the webhook about Ingresses: a bad one is refused with the words of the
+// controller, a good one is stored, and an Ingress of another class is not checked.
+func (c *cluster) checkWebhook() {
+	c.Helper()
+	ingresses := c.NetworkingV1().Ingresses(c.namespace)
+	made := func(name, value, class string) *networkingv1.Ingress {
+		return &networkingv1.Ingress{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{
+				"nginx.ingress.kubernetes.io/proxy-body-size": value}},
+			Spec: networkingv1.IngressSpec{IngressClassName: &class, DefaultBackend: &networkingv1.IngressBackend{
+				Service: &networkingv1.IngressServiceBackend{Name: "web",
+					Port: networkingv1.ServiceBackendPort{Number: 80}}}},
+		}
+	}
+	_, err := ingresses.Create(c.Context(), made("refused", "a lot", c.namespace), metav1.CreateOptions{})
+	if err == nil || !strings.Contains(err.Error(), "validate.nginx.ingress.kubernetes.io") ||
+		!strings.Contains(err.Error(), "proxy-body-size") {
+		c.Errorf("a bad Ingress gets %v", err)
+	}
+	for class, value := range map[string]string{c.namespace: "8m", c.namespace + "-other": "a lot"} {
+		_, err := ingresses.Create(c.Context(), made("checked", value, class), metav1.CreateOptions{})
+		c.must(err)
+		c.must(ingresses.Delete(c.Context(), "checked", metav1.DeleteOptions{}))
+	}
 }
 
 // TestDeploymentOf2020 runs a deployment from the time when classes were annotations. Its TCP ports are in the
@@ -74,6 +108,10 @@ func (c *cluster) create(file string) {
 	c.must(err)
 	client := c.dynamicClient()
 	for _, object := range c.decode(strings.ReplaceAll(string(text), "NAMESPACE", c.namespace)) {
+		if object.GetKind() == "Job" {
+			c.playJob(object)
+			continue
+		}
 		at := objectsOf(client, object)
 		_, err := at.Create(c.Context(), object, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
 		c.must(err)
