@@ -46,7 +46,7 @@ func (l *Log) Record(x *exchange.Exchange, took time.Duration, skipped bool) {
 	switch {
 	case LoggedByServer(ctx, x.Host):
 		if extra, ok := ctx.Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields); ok {
-			for _, field := range ofIngress(x) {
+			for _, field := range appendIngress(nil, x) {
 				extra.Set(field)
 			}
 		}
@@ -87,47 +87,66 @@ func (l *Log) write(ctx context.Context, x *exchange.Exchange, took time.Duratio
 	if handled.skips() {
 		return
 	}
-	status := statusOf(x)
+	level := handled.level(statusOf(x))
 	var fields []zapcore.Field
-	for _, log := range handled.loggers(l.log) {
-		entry := log.Check(handled.level(status), "handled request")
+	write := func(log *zap.Logger) {
+		entry := log.Check(level, "handled request")
 		if entry == nil {
-			continue
+			return
 		}
 		if fields == nil {
 			fields = append(l.fields(x, took, handled), handled.fields...)
 		}
 		entry.Write(fields...)
 	}
+	names, ok := handled.loggerNames()
+	if !ok {
+		write(l.log)
+	}
+	for _, name := range names {
+		text, _ := name.(string)
+		write(l.log.Named(text))
+	}
+}
+
+// line holds the fields of a line. They are in one struct, so that a line needs few allocations. It is not reused for
+// another line, because modules that receive log entries may keep it.
+type line struct {
+	fields   [7 + ofIngressFields]zapcore.Field
+	request  loggedRequest
+	response loggedFields
 }
 
 // fields returns the fields of a line, in Caddy's order.
 func (l *Log) fields(x *exchange.Exchange, took time.Duration, handled handlers) []zapcore.Field {
 	t := transcriptOf(x)
-	return append(append(make([]zapcore.Field, 0, maxFields),
-		zap.Object("request", &loggedRequest{t, x.ClientIP(), l.credentials}),
+	n := &line{
+		request:  loggedRequest{t, x.ClientIP(), l.credentials},
+		response: loggedFields{t.response, l.credentials},
+	}
+	return appendIngress(append(n.fields[:0],
+		zap.Object("request", &n.request),
 		zap.Int64("bytes_read", t.body.read()),
 		zap.String("user_id", cmp.Or(handled.user(), userOf(x))),
 		zap.Duration("duration", took),
 		zap.Int64("size", t.sent()),
 		zap.Int("status", statusOf(x)),
-		zap.Object("resp_headers", &loggedFields{t.response, l.credentials})), ofIngress(x)...)
+		zap.Object("resp_headers", &n.response)), x)
 }
 
 func statusOf(x *exchange.Exchange) int { return cmp.Or(x.Status, exchange.ClientGone) }
 
-// maxFields is the number of fields of a line without fields that handlers add.
-const maxFields = 12
+// ofIngressFields is the number of fields that appendIngress appends.
+const ofIngressFields = 5
 
-// ofIngress returns the fields about the Ingress and the endpoint that have served a request.
-func ofIngress(x *exchange.Exchange) []zapcore.Field {
+// appendIngress appends the fields about the Ingress and the endpoint that have served a request.
+func appendIngress(fields []zapcore.Field, x *exchange.Exchange) []zapcore.Field {
 	served := x.Served()
 	object := served.Ingress()
-	return []zapcore.Field{
+	return append(fields,
 		zap.String("namespace", object.Namespace), zap.String("ingress", object.Name),
 		zap.String("service", served.Service()), zap.String("endpoint", served.Address()),
-		zap.String("request_id", x.ID()),
-	}
+		zap.String("request_id", x.ID()))
 }
 
 var userName = exchange.VariableOf("remote_user")
@@ -185,18 +204,11 @@ func (h handlers) level(status int) zapcore.Level {
 	return zapcore.InfoLevel
 }
 
-// loggers returns the loggers that get the line (log_name).
-func (h handlers) loggers(standard *zap.Logger) []*zap.Logger {
-	names, ok := h.variable(caddyhttp.AccessLoggerNameVarKey).([]any)
-	if !ok {
-		return []*zap.Logger{standard}
-	}
-	var all []*zap.Logger
-	for _, name := range names {
-		text, _ := name.(string)
-		all = append(all, standard.Named(text))
-	}
-	return all
+// loggerNames returns the names of the loggers that get the line instead of the usual one (log_name). ok is false if no
+// handler has set them.
+func (h handlers) loggerNames() (names []any, ok bool) {
+	names, ok = h.variable(caddyhttp.AccessLoggerNameVarKey).([]any)
+	return names, ok
 }
 
 // user returns the user that a handler such as basic_auth has authenticated, or an empty string.

@@ -111,7 +111,29 @@ func TestCaddyCredentials(t *testing.T) {
 	}
 }
 
-// TestLikeLoggableHTTPRequest checks that requests are logged as by Caddy, with few and with many header fields.
+// inJSON encodes an object with zap's encoder for JSON, and decodes it.
+func inJSON(t *testing.T, of zapcore.ObjectMarshaler) map[string]any {
+	t.Helper()
+	line, err := zapcore.NewJSONEncoder(zapcore.EncoderConfig{}).
+		EncodeEntry(zapcore.Entry{}, []zapcore.Field{zap.Inline(of)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return jsonOf(t, line.Bytes())
+}
+
+// inMap encodes an object with an encoder that keeps the types of values, as filters of Caddy's logs do.
+func inMap(t *testing.T, of zapcore.ObjectMarshaler) map[string]any {
+	t.Helper()
+	encoder := zapcore.NewMapObjectEncoder()
+	if err := of.MarshalLogObject(encoder); err != nil {
+		t.Fatal(err)
+	}
+	return encoder.Fields
+}
+
+// TestLikeLoggableHTTPRequest checks that requests are logged as by Caddy, with few and with many header fields, and
+// with each kind of encoder.
 func TestLikeLoggableHTTPRequest(t *testing.T) {
 	for _, n := range []int{3, maxCompared + 1} {
 		x := answered("/x", message.NewField("accept", "a"), message.NewField("Accept", "b"),
@@ -124,16 +146,14 @@ func TestLikeLoggableHTTPRequest(t *testing.T) {
 		ctx := context.WithValue(r.Context(), caddyhttp.VarsCtxKey,
 			map[string]any{caddyhttp.ClientIPVarKey: x.ClientIP()})
 		for _, credentials := range []bool{false, true} {
-			ours, theirs := zapcore.NewMapObjectEncoder(), zapcore.NewMapObjectEncoder()
-			if err := (&loggedRequest{transcriptOf(x), x.ClientIP(), credentials}).MarshalLogObject(ours); err != nil {
-				t.Fatal(err)
-			}
-			if err := (caddyhttp.LoggableHTTPRequest{Request: r.WithContext(ctx), ShouldLogCredentials: credentials}).
-				MarshalLogObject(theirs); err != nil {
-				t.Fatal(err)
-			}
-			if !reflect.DeepEqual(ours.Fields, theirs.Fields) {
-				t.Errorf("the request is\n%v\nand Caddy's is\n%v", ours.Fields, theirs.Fields)
+			ours := &loggedRequest{transcriptOf(x), x.ClientIP(), credentials}
+			theirs := caddyhttp.LoggableHTTPRequest{Request: r.WithContext(ctx), ShouldLogCredentials: credentials}
+			for name, encode := range map[string]func(*testing.T, zapcore.ObjectMarshaler) map[string]any{
+				"JSON": inJSON, "other encoders": inMap,
+			} {
+				if ours, theirs := encode(t, ours), encode(t, theirs); !reflect.DeepEqual(ours, theirs) {
+					t.Errorf("%s: the request is\n%v\nand Caddy's is\n%v", name, ours, theirs)
+				}
 			}
 		}
 	}

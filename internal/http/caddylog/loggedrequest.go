@@ -2,6 +2,7 @@ package caddylog
 
 import (
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 
@@ -57,6 +58,9 @@ func (l *loggedFields) MarshalLogObject(enc zapcore.ObjectEncoder) error {
 		return caddyhttp.LoggableHTTPHeader{Header: l.fields.Header(), ShouldLogCredentials: l.credentials}.
 			MarshalLogObject(enc)
 	}
+	if reflect.TypeOf(enc) == jsonEncoder {
+		return l.marshalJSON(enc)
+	}
 	values := make([]string, 0, len(l.fields))
 	for i := range l.fields {
 		field := &l.fields[i]
@@ -70,7 +74,7 @@ func (l *loggedFields) MarshalLogObject(enc zapcore.ObjectEncoder) error {
 			}
 		}
 		all := caddyhttp.LoggableStringArray(slices.Clip(values[first:]))
-		if !l.credentials && isCredential(field.Kind) {
+		if l.redacts(field) {
 			all = redacted
 		}
 		// Filters of Caddy's logs only accept this type.
@@ -81,8 +85,53 @@ func (l *loggedFields) MarshalLogObject(enc zapcore.ObjectEncoder) error {
 	return nil
 }
 
+// jsonEncoder is the type of zap's encoder for JSON, which Caddy's formats json and console use without filters. This
+// encoder calls MarshalLogArray at once and does not keep the array.
+var jsonEncoder = reflect.TypeOf(zapcore.NewJSONEncoder(zapcore.EncoderConfig{}))
+
+// marshalJSON logs the fields with zap's encoder for JSON. It needs only one allocation, because all fields share one
+// array.
+func (l *loggedFields) marshalJSON(enc zapcore.ObjectEncoder) error {
+	values := &loggedValues{}
+	for i := range l.fields {
+		field := &l.fields[i]
+		if l.fields[:i].Contains(field.Kind, field.Name) {
+			continue
+		}
+		values.from, values.redacted = l.fields[i:], l.redacts(field)
+		if err := enc.AddArray(http.CanonicalHeaderKey(field.Name), values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loggedValues logs the values of the fields that have the name of the first field.
+type loggedValues struct {
+	from     message.Fields
+	redacted bool
+}
+
+// MarshalLogArray implements zapcore.ArrayMarshaler.
+func (v *loggedValues) MarshalLogArray(enc zapcore.ArrayEncoder) error {
+	if v.redacted {
+		enc.AppendString(redacted[0])
+		return nil
+	}
+	first := &v.from[0]
+	for i := range v.from {
+		if other := &v.from[i]; other.Is(first.Kind, first.Name) {
+			enc.AppendString(other.Value)
+		}
+	}
+	return nil
+}
+
 // redacted is logged in place of the values of fields with credentials, as in Caddy.
 var redacted = caddyhttp.LoggableStringArray{"REDACTED"}
+
+// redacts reports whether the value of a field is not logged.
+func (l *loggedFields) redacts(f *message.Field) bool { return !l.credentials && isCredential(f.Kind) }
 
 // isCredential reports whether Caddy redacts fields of this kind.
 func isCredential(k message.Kind) bool {

@@ -3,7 +3,6 @@ package caddylog
 import (
 	"io"
 	"net/http"
-	"slices"
 	"strconv"
 	"sync/atomic"
 
@@ -16,19 +15,28 @@ import (
 type transcript struct {
 	message.Writer
 	request  message.Request
-	body     *countedBody
+	body     countedBody
 	response message.Fields
+	// room has the fields of the request, followed by those of the response, if there are not more of them.
+	room [roomForFields]message.Field
 }
+
+// roomForFields is the number of fields that a transcript can hold without another allocation. Browsers send about 12
+// fields, and most responses have fewer than 8.
+const roomForFields = 20
 
 // Watch must be called with each request before it is served. It returns the Writer to use for the response, and
 // replaces the body of the request, if there is one.
 func (*Log) Watch(w message.Writer, r *message.Request) message.Writer {
 	t := &transcript{Writer: w, request: *r}
 	// Filters and Caddy handlers change the fields in place.
-	t.request.Fields = slices.Clone(r.Fields)
+	t.request.Fields = append(t.room[:0], r.Fields...)
+	if n := len(r.Fields); n < len(t.room) {
+		t.response = t.room[n:n]
+	}
 	if r.Body != nil {
-		t.body = &countedBody{Reader: r.Body}
-		r.Body = t.body
+		t.body.Reader = r.Body
+		r.Body = &t.body
 	}
 	return t
 }
@@ -101,9 +109,4 @@ func (b *countedBody) Limit(limit int64) {
 }
 
 // read returns the number of bytes that were read.
-func (b *countedBody) read() int64 {
-	if b == nil {
-		return 0
-	}
-	return b.n.Load()
-}
+func (b *countedBody) read() int64 { return b.n.Load() }
