@@ -71,11 +71,11 @@ func TestGuestsDrain(t *testing.T) {
 func TestHandlerRejected(t *testing.T) {
 	service := ir.ServicePort{Service: ir.Name{Namespace: "default", Name: "db"}}
 	for words, h := range map[string]*Handler{
-		"needs a Service":                  {},
-		"app k8singress is not configured": {Service: service},
-		"cannot have a backend":            {Service: service, StreamBackends: document.StreamBackends{Backend: "a/b/1"}},
-		`"v3" is not supported`:            {Service: service, ProxyProtocol: "v3"},
-		"idle_timeout must not be ":        {Service: service, Policy: ir.StreamPolicy{IdleTimeout: -1}},
+		"needs a Service":           {},
+		"is not configured":         {Service: service},
+		"cannot have a backend":     {Service: service, StreamBackends: document.StreamBackends{Backend: "a/b/1"}},
+		`"v3" is not supported`:     {Service: service, ProxyProtocol: "v3"},
+		"idle_timeout must not be ": {Service: service, Policy: ir.StreamPolicy{IdleTimeout: -1}},
 	} {
 		if err := h.Provision(newWorld(t).ctx); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("the error is %v, want one about %q", err, words)
