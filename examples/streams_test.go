@@ -26,7 +26,7 @@ import (
 func TestStreamExamples(t *testing.T) {
 	for example, ports := range map[string][]string{
 		"postgresql": {"tcp/5432"}, "dns": {"tcp/5300", "udp/5300"}, "proxy-protocol": {"tcp/9100"},
-		"stream-chains": {"tcp/9100"},
+		"stream-chains": {"tcp/9100"}, "layer4": nil,
 	} {
 		t.Run(example, func(t *testing.T) {
 			result, err := engine.RunOffline(example+"/manifests", optionsOf(t, example+"/Caddyfile"))
@@ -156,6 +156,18 @@ func TestStreamChain(t *testing.T) {
 		if status, got, err := get(t.Context(), newClient(ports), url); err == nil {
 			t.Errorf("%s answers %d %q", url, status, got)
 		}
+	}
+}
+
+// TestLayer4 checks that the handler in the user's own layer4 app forwards connections to the Services of their routes,
+// and that other connections are closed.
+func TestLayer4(t *testing.T) {
+	ports := copyWithFreePorts(t, "layer4")
+	start(t, "layer4")
+	await(t, newClient(ports), "https://vault.localhost:9100/", "vault: vault.localhost\n")
+	await(t, newClient(ports), "http://web.localhost:9100/", "web: web.localhost\n")
+	if status, got, err := get(t.Context(), newClient(ports), "https://web.localhost:9100/"); err == nil {
+		t.Errorf("a connection that no route matches answers %d %q", status, got)
 	}
 }
 
