@@ -3,6 +3,8 @@ package featuretests
 import (
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -221,4 +223,32 @@ func TestMissingDefaultChain(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `there is no chain "gone"`) {
 		t.Errorf("the error is %v", err)
 	}
+}
+
+// TestFailingDefaultChain checks that a default chain with a handler that cannot be provisioned any more closes new
+// hosts, and serves the hosts for which it was provisioned before.
+func TestFailingDefaultChain(t *testing.T) {
+	ip, port := backend(t, "one")
+	authority := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(authority, fixture.Authority(t, nil, "root").PEM(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one"),
+		"chain_default fragile", fmt.Sprintf(`chain fragile {
+			header X-Ran yes
+			@elsewhere path /elsewhere
+			reverse_proxy @elsewhere https://127.0.0.1:1 {
+				transport http {
+					tls_trust_pool file %s
+				}
+			}
+		}`, authority))
+	in.expect("a.example", "/", http.StatusOK, "one /")
+	if err := os.Remove(authority); err != nil {
+		t.Fatal(err)
+	}
+	in.writeAnything("b.yaml", annotated("b", "b.example", "one", "limit-rate", "1000"))
+	in.awaitVerdict("Ingress/default/b", "Quarantined", "ca.pem")
+	in.expect("b.example", "/", http.StatusServiceUnavailable, "")
+	in.expect("a.example", "/", http.StatusOK, "one /")
 }
