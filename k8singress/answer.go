@@ -68,15 +68,19 @@ func (a *answerer) answer(w message.Writer, r *message.Request, added *message.C
 	case outcome == live.NoHost && !a.passesOn:
 		err = errNoHost
 	}
-	if err != nil {
-		a.fail(x, outcome, err)
+	var later *errorResponse
+	if err != nil && a.fail(x, outcome, err) {
+		later = errorResponseOf(r)
 	}
 	if x.Hidden != nil && exchange.StatusOf(x.Hidden) >= http.StatusInternalServerError {
 		failures.log(a.log, zap.ErrorLevel, x,
 			"a request failed, and the client got a substitute response", x.Hidden)
 	}
-	if outcome != live.NoHost || !a.passesOn {
-		account(a.table, x, began, outcome != live.NoHost || x.KnownHost)
+	switch known := outcome != live.NoHost || x.KnownHost; {
+	case later != nil:
+		later.postpone(a.table, x, began, known)
+	case outcome != live.NoHost || !a.passesOn:
+		account(a.table, x, began, known)
 	}
 	tracing.End(x, err)
 	placeholders.End()
@@ -93,17 +97,18 @@ func (a *answerer) clients() *realip.Policy { return a.proxies.Under(a.table.Cli
 // announcer is implemented by message.HTTPWriter, and by the access log's wrapper of such a writer.
 type announcer interface {
 	Announce(response *message.Response)
+	Answered(response *message.Response, sent int64)
 }
 
 // fail logs the error of a failed request. If no response has been started, it sends an error response, or prepares the
-// response that Caddy's error routes will send.
-func (a *answerer) fail(x *exchange.Exchange, outcome live.Outcome, err error) {
+// response that Caddy's error routes will send. In the latter case it returns true.
+func (a *answerer) fail(x *exchange.Exchange, outcome live.Outcome, err error) (announced bool) {
 	if errors.Is(err, exchange.ErrAborted) || x.Writer.Started() {
 		if !errors.Is(err, exchange.ErrRejected) {
 			failures.log(a.log, zap.WarnLevel, x, "a response was cut off", err)
 		}
 		x.Writer.Abort()
-		return
+		return false
 	}
 	status, fields := exchange.StatusOf(err), []message.Field(nil)
 	if outcome == live.NotReady {
@@ -114,8 +119,9 @@ func (a *answerer) fail(x *exchange.Exchange, outcome live.Outcome, err error) {
 	}
 	if w, ok := x.Writer.(announcer); ok && a.errorRoutes {
 		w.Announce(x.Refusal(status, fields...))
-		return
+		return true
 	}
 	// The error is ignored, because a write only fails if the client has disconnected.
 	_ = x.Refuse(status, fields...)
+	return false
 }

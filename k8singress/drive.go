@@ -54,7 +54,7 @@ func (d *driven) Handle(w message.Writer, r *message.Request) {
 	if !d.Answer(w, r) {
 		binding := d.Binding()
 		handedOver.count(binding.Reason)
-		byCaddy(binding.Server, binding.Clients(), w, r)
+		byCaddy(http.HandlerFunc(binding.ServeByCaddy), binding.Clients(), w, r)
 	}
 }
 

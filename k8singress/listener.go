@@ -119,6 +119,9 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 	if reason == "" {
 		l.binding.Answer = d.serve
 	}
+	if server.Errors != nil && server.Logs == nil {
+		l.binding.ByCaddy = accountErrorRoutes(server)
+	}
 	front.Process().Prepare(l.binding)
 	return nil
 }

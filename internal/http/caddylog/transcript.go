@@ -71,6 +71,12 @@ func (t *transcript) Announce(response *message.Response) {
 	t.Writer.(message.HTTPWriter).Announce(response)
 }
 
+// Answered does what the method of message.HTTPWriter does, under the same condition as Announce.
+func (t *transcript) Answered(response *message.Response, sent int64) {
+	t.keep(response)
+	t.Writer.(message.HTTPWriter).Answered(response, sent)
+}
+
 // keep copies the header fields of a response, because their memory is used again for the next response.
 func (t *transcript) keep(response *message.Response) {
 	t.response = append(t.response[:0], response.Fields...)

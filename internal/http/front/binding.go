@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"net/http"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -53,6 +54,9 @@ type Binding struct {
 	Answer Answer
 	// Reason explains, in one word, why Answer is nil. It is passed to Front.HandedOver.
 	Reason string
+	// ByCaddy handles the requests for which Answer is nil. It must let Server handle them. If ByCaddy is nil, Server
+	// gets them directly.
+	ByCaddy http.Handler
 	// AnswerOnListener handles requests that arrive at an address that Front.Open has opened. Conn.Listener of the
 	// request is the port of this address. If AnswerOnListener is nil, the Caddy server handles these requests.
 	AnswerOnListener Answer
@@ -248,6 +252,15 @@ func (s *Binding) answerAt(port uint16) Answer {
 		return s.Answer
 	}
 	return s.AnswerOnListener
+}
+
+// ServeByCaddy lets the Caddy server handle a request for which Answer is nil.
+func (s *Binding) ServeByCaddy(w http.ResponseWriter, r *http.Request) {
+	if s.ByCaddy != nil {
+		s.ByCaddy.ServeHTTP(w, r)
+		return
+	}
+	s.Server.ServeHTTP(w, r)
 }
 
 func (s *Binding) connConfig(at net.Addr, secure bool, protocols []string, port uint16) *connConfig {

@@ -127,7 +127,7 @@ func (t *traffic) answer(w http.ResponseWriter, r *http.Request, s *Binding, l *
 	}
 	if s.answerAt(port) == nil {
 		t.front.handedOver(s.Reason)
-		s.Server.ServeHTTP(w, r)
+		s.ServeByCaddy(w, r)
 		return
 	}
 	s.answerNetHTTP(w, r, l, port)

@@ -39,6 +39,9 @@ type HTTPWriter interface {
 	// Announce adds the header fields of response to the http.ResponseWriter without writing the response. Caddy's HTTP
 	// server then writes the status and the body.
 	Announce(response *Response)
+	// Answered must be called when Caddy's HTTP server has written the response after Announce. response has the status
+	// and the header fields, and sent is the number of bytes of its body.
+	Answered(response *Response, sent int64)
 	// FollowBody replaces the body of r with a body that records when it was read completely. If a response to an
 	// HTTP/1 request begins before that, the connection is closed after the response, because the server does not know
 	// where the next request begins.
@@ -115,6 +118,8 @@ func (h *httpWriter) Announce(a *Response) {
 	}
 	h.unread.announceClose(h.w)
 }
+
+func (h *httpWriter) Answered(_ *Response, sent int64) { h.sent = sent }
 
 // Head writes the head of the response, with a Content-Length if the length is known. If the response has no
 // Content-Type, net/http would guess one from the body. Head prevents this, because browsers would run scripts in

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -76,19 +77,52 @@ func TestRefusalsOfChainsInASite(t *testing.T) {
 func TestRefusalsOfChainsUnderErrorsOfAServer(t *testing.T) {
 	manifests, chains := refusing(t)
 	in := start(t, manifests, chains)
+	in.reloadWithErrors(map[string]any{}, map[string]any{"body": "error page {http.error.status_code}"})
+	in.byEachVersion(t, func(t *testing.T, in *ingress) { in.keepsRefusals(t) })
+}
+
+// reloadWithErrors adds error routes with the given static response to the controller's servers, and these top-level
+// keys to the configuration.
+func (in *ingress) reloadWithErrors(keys, response map[string]any) {
+	in.Helper()
 	var whole map[string]any
 	in.adminJSON("/config/", &whole)
+	maps.Copy(whole, keys)
+	response["handler"] = "static_response"
 	for _, server := range whole["apps"].(map[string]any)["http"].(map[string]any)["servers"].(map[string]any) {
-		maps.Copy(server.(map[string]any),
-			map[string]any{"errors": map[string]any{"routes": []any{map[string]any{"handle": []any{
-				map[string]any{"handler": "static_response", "body": "error page {http.error.status_code}"},
-			}}}}})
+		server.(map[string]any)["errors"] = map[string]any{"routes": []any{
+			map[string]any{"handle": []any{response}},
+		}}
 	}
 	config, err := json.Marshal(whole)
 	if err != nil {
-		t.Fatal(err)
+		in.Fatal(err)
 	}
 	in.reload(config)
 	in.awaitReady()
-	in.byEachVersion(t, func(t *testing.T, in *ingress) { in.keepsRefusals(t) })
+}
+
+// TestAccessLogAfterErrorRoutes checks that the line of a failed request has the status, the size and the header fields
+// that the error routes of the controller's server have sent.
+func TestAccessLogAfterErrorRoutes(t *testing.T) {
+	ip, port := backend(t, "one")
+	path := filepath.Join(t.TempDir(), "access.log")
+	in := start(t, class+service("one", port, ip)+annotated("a", "a.example", "one", "k8singress.io/chains", "refuse"),
+		"access_log caddy", "chain refuse {\n@no path /no*\nerror @no 403\n}")
+	in.reloadWithErrors(map[string]any{"logging": map[string]any{"logs": map[string]any{"access": map[string]any{
+		"include": []string{"http.log.access"}, "encoder": map[string]any{"format": "json"},
+		"writer": map[string]any{"output": "file", "filename": path},
+	}}}}, map[string]any{"status_code": "418", "body": "no tea", "headers": map[string]any{"X-Page": []string{"tea"}}})
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		tag := strings.ReplaceAll(in.version, " ", "-")
+		in.expect("a.example", "/no"+tag, http.StatusTeapot, "no tea")
+		in.expect("a.example", "/yes"+tag, http.StatusOK, "one /yes"+tag)
+		a := in.logged(path, "/no"+tag)
+		if got := fmt.Sprintln(a.Status, a.Size, a.RespHeaders["X-Page"], a.Ingress); got != "418 6 [tea] a\n" {
+			t.Errorf("the line of the failed request has %s", got)
+		}
+		if a := in.logged(path, "/yes"+tag); a.Status != http.StatusOK || a.Size == 0 {
+			t.Errorf("the line of the other request is %+v", a)
+		}
+	})
 }
