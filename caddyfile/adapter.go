@@ -107,7 +107,7 @@ func addStructure(adapted []byte, global []caddyfile.Segment, complete structure
 	if err != nil {
 		return nil, nil, err
 	}
-	ignored = append(ignored, logWarnings(config, options, global)...)
+	ignored = append(ignored, chainLogWarnings(config, options, global)...)
 	if err := structure.Merge(config, options); err != nil {
 		return nil, nil, fmt.Errorf("adding the servers of %s: %w", name, err)
 	}

@@ -20,10 +20,11 @@ var logVariables = map[string]string{
 	caddyhttp.LogSkipVar: "log_skip", caddyhttp.LogLevelVar: "log_level", caddyhttp.AccessLoggerNameVarKey: "log_name",
 }
 
-// logWarnings returns a warning for each directive of a chain that changes the access log in Caddy's format, if there is
-// no such log: neither the option access_log of c nor a site of the configuration has one. global holds the global
-// options of the Caddyfile.
-func logWarnings(config map[string]any, c settings.Config, global []caddyfile.Segment) (all []caddyconfig.Warning) {
+// chainLogWarnings returns a warning for each directive of a chain that changes the access log in Caddy's format, if
+// there is no such log: neither the option access_log of c nor a site of the configuration has one. global holds the
+// global options of the Caddyfile.
+func chainLogWarnings(config map[string]any, c settings.Config, global []caddyfile.Segment) (
+	all []caddyconfig.Warning) {
 	if c.AccessLog == settings.AccessLogCaddy || anySiteLogs(config) {
 		return nil
 	}
@@ -35,9 +36,9 @@ func logWarnings(config map[string]any, c settings.Config, global []caddyfile.Se
 		findLogDirectives(routes, found)
 		at := chainAt(global, chain)
 		for _, directive := range slices.Sorted(maps.Keys(found)) {
-			all = append(all, caddyconfig.Warning{File: at.File, Line: at.Line, Directive: "chain", Message: fmt.Sprintf(
-				"%s in the chain %s has no effect without an access log in Caddy's format: add the option "+
-					"\"access_log caddy\", or remove the directive", directive, chain)})
+			message := fmt.Sprintf("%s in the chain %s has no effect without an access log in Caddy's format: add the "+
+				"option \"access_log caddy\", or remove the directive", directive, chain)
+			all = append(all, caddyconfig.Warning{File: at.File, Line: at.Line, Directive: "chain", Message: message})
 		}
 	}
 	return all

@@ -28,8 +28,8 @@ func clashes(config map[string]any, c settings.Config) error {
 			}
 			for _, other := range others {
 				if by := netaddr.FirstTaken(other.addresses, onNetworks(parsed, l.networks)...); by != nil {
-					return fmt.Errorf("address %[1]s of the k8singress option %[2]s is taken by %[3]s: give %[2]s another "+
-						"address%[4]s", address, l.option, by.By, l.alternative(other.app, by.Address))
+					return fmt.Errorf("address %[1]s of the k8singress option %[2]s is taken by %[3]s: give %[2]s "+
+						"another address%[4]s", address, l.option, by.By, l.alternative(other.app, by.Address))
 				}
 			}
 		}
