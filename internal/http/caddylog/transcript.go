@@ -17,7 +17,7 @@ type transcript struct {
 	request  message.Request
 	body     countedBody
 	response message.Fields
-	// room has the fields of the request, followed by those of the response, if there are not more of them.
+	// room has space for the fields of the request, followed by the fields of the response.
 	room [roomForFields]message.Field
 }
 
