@@ -59,8 +59,8 @@ func compareNginxNames(ctx context.Context, o options, folder string, out io.Wri
 	if s.sets != labelSets {
 		return nil, fmt.Errorf("the metrics have %d label sets, want %d", s.sets, labelSets)
 	}
-	_, err = fmt.Fprintf(out, "\n## The names of ingress-nginx\n\nOne scrape with %d label sets has %d lines, which is "+
-		"%s of text.\n", s.sets, s.lines, megabytes(s.bytes))
+	_, err = fmt.Fprintf(out, "\n## The names of ingress-nginx\n\nOne scrape with %d label sets has %d lines, which "+
+		"is %s of text.\n", s.sets, s.lines, megabytes(s.bytes))
 	work := fmt.Sprintf("one scrape with the names of ingress-nginx, %d label sets", labelSets)
 	return []bar{
 		held(bar{Work: work + ": duration", Bar: "under " + maxScrape.String(),

@@ -25,8 +25,8 @@ import (
 func init() { caddy.RegisterModule(new(Metrics)) }
 
 // Metrics serves the metrics of Caddy's registry, followed by metrics with the names of ingress-nginx. It writes the
-// text format or the protobuf format, which Prometheus asks for. In contrast to Caddy's handler for metrics, it does not
-// write the OpenMetrics format, in which the names of ingress-nginx's counters would be different.
+// text format or the protobuf format, which Prometheus asks for. In contrast to Caddy's handler for metrics, it does
+// not write the OpenMetrics format, in which the names of ingress-nginx's counters would be different.
 type Metrics struct {
 	registry *prometheus.Registry
 	app      *App

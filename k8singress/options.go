@@ -96,8 +96,8 @@ type Options struct {
 	// reason. The address is also excluded from the ports of TCP services. Default: off.
 	AdmissionWebhook *AdmissionWebhook `json:"admission_webhook,omitempty"`
 	// NginxMetrics adds metrics with the names of ingress-nginx, which begin with `nginx_ingress_controller_`, to
-	// `/metrics` on the address in `health`. Dashboards, alerts and canary tools for ingress-nginx read them. The option
-	// requires `health_metrics`. Default: on for `caddy k8singress run`, otherwise off.
+	// `/metrics` on the address in `health`. Dashboards, alerts and canary tools for ingress-nginx read them. The
+	// option requires `health_metrics`. Default: on for `caddy k8singress run`, otherwise off.
 	NginxMetrics *NginxMetrics `json:"nginx_metrics,omitempty"`
 	// ShutdownDelay is how long new requests are still accepted after the shutdown has begun, so that load balancers
 	// notice the shutdown by the status of `/readyz`. During this time, each response asks its client to open a new

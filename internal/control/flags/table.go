@@ -262,8 +262,8 @@ var effective = option.Table[Settings, string]{
 	},
 	{
 		Name: "bucket-factor", Values: number, Default: "0", Example: "1.1", Scope: "nginx_metrics",
-		Doc: "A factor above 1 adds native histograms, in which each bound is at most this factor above the one before. " +
-			"Prometheus gets them only if it asks for its protobuf format.",
+		Doc: "A factor above 1 adds native histograms, in which each bound is at most this factor above the one " +
+			"before. Prometheus gets them only if it asks for its protobuf format.",
 		Parse: nginxMetric(func(m *settings.NginxMetrics) *float64 { return &m.BucketFactor },
 			settings.ParseBucketFactor),
 	},

@@ -1,5 +1,6 @@
 // Package nginxmetrics writes the state of the controller as metrics with the names of ingress-nginx, so that
-// dashboards and alerts for ingress-nginx keep working. Names, types and labels are the same as in ingress-nginx v1.15.1.
+// dashboards and alerts for ingress-nginx keep working. Names, types and labels are the same as in ingress-nginx
+// v1.15.1.
 package nginxmetrics
 
 import (

@@ -53,8 +53,8 @@ const (
 const histograms = int(Latencies) - 1
 
 // Nginx counts requests with the labels of ingress-nginx. The labels are a route, a method and a status, so that a
-// client cannot create more than a bounded number of label sets. Beyond the maximum, label sets have the value Other for
-// the path and the method. Beyond twice the maximum, all of their labels except the status have this value.
+// client cannot create more than a bounded number of label sets. Beyond the maximum, label sets have the value Other
+// for the path and the method. Beyond twice the maximum, all of their labels except the status have this value.
 type Nginx struct {
 	NginxOptions
 	// bounds are the upper bounds of the buckets of each histogram, in nanoseconds and bytes.

@@ -64,8 +64,8 @@ func newRegistry(o NginxOptions) *Registry {
 func TestNginxText(t *testing.T) {
 	r := newRegistry(nginxOptions())
 	main := r.Acquire(Labels{Namespace: "shop", Ingress: "web", Service: "web", Host: "shop.example", Path: "/"})
-	canary := r.Acquire(Labels{Namespace: "shop", Ingress: "web-canary", Service: "new", Host: "shop.example", Path: "/",
-		Canary: "shop/new/80", MainIngress: "web", MainService: "web"})
+	canary := r.Acquire(Labels{Namespace: "shop", Ingress: "web-canary", Service: "new", Host: "shop.example",
+		Path: "/", Canary: "shop/new/80", MainIngress: "web", MainService: "web"})
 	n := r.Nginx()
 	n.Record(main, request("GET", 200))
 	n.Record(main, request("GET", 200))
@@ -164,7 +164,8 @@ func TestMaximumOfLabelSets(t *testing.T) {
 	}
 }
 
-// TestLabelSetsEnd checks that label sets end with their route, and that a request in progress does not bring them back.
+// TestLabelSetsEnd checks that label sets end with their route, and that a request in progress does not bring them
+// back.
 func TestLabelSetsEnd(t *testing.T) {
 	o := nginxOptions()
 	o.WithoutHost, o.MaxSets = true, 3
