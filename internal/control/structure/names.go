@@ -28,7 +28,9 @@ func useOwnNames(config map[string]any, c settings.Config) error {
 	for _, own := range ours {
 		name := nameOf(c, own)
 		server, exists := servers[name].(map[string]any)
-		isTaken := slices.ContainsFunc(ours, func(other string) bool { return other != own && nameOf(c, other) == name })
+		isTaken := slices.ContainsFunc(ours, func(other string) bool {
+			return other != own && nameOf(c, other) == name
+		})
 		switch {
 		case name == own:
 		case isTaken || slices.Contains(ours, name) || exists && !slices.ContainsFunc(wrappersOf(server), isOurs):
