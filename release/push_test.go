@@ -92,7 +92,7 @@ func startRegistry(t *testing.T, program string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = command.Wait() }) // The end of the context has killed it.
-	for begin := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+	for begin := time.Now(); ; <-time.After(20 * time.Millisecond) {
 		answer, err := http.Get("http://" + address + "/v2/")
 		if err == nil {
 			_ = answer.Body.Close()
