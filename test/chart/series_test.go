@@ -39,7 +39,8 @@ func TestSeries(t *testing.T) {
 	}
 	slices.Sort(names)
 	for _, name := range []string{"k8singress_http_request_duration_seconds_bucket", "k8singress_route_in_flight",
-		"nginx_ingress_controller_config_hash"} {
+		"nginx_ingress_controller_config_hash", "nginx_ingress_controller_requests",
+		"nginx_ingress_controller_request_duration_seconds_bucket"} {
 		if !slices.Contains(names, name) {
 			t.Errorf("there is no series %s", name)
 		}
