@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/control/apply"
+	"github.com/k8singress/k8singress/internal/control/webhook"
 	"github.com/k8singress/k8singress/internal/http/live"
 	"github.com/k8singress/k8singress/internal/model/document"
 	"github.com/k8singress/k8singress/internal/model/ir"
@@ -81,6 +82,9 @@ type Engine struct {
 	live      *apply.Live
 	issuance  *issuance.Manager
 	events    *events.Bus
+	// reviews answers the questions of the API server, which webhook receives.
+	reviews *webhook.Handler
+	webhook *webhook.Server
 
 	start    sync.Once
 	cancel   context.CancelFunc
@@ -133,13 +137,15 @@ type state struct {
 // New returns an engine that does nothing until Adopt is called. If source is nil, the engine serves the live
 // configurations that are passed to Adopt and Load. If publisher is nil, no status is written.
 func New(source Source, publisher Publisher, log *zap.Logger) *Engine {
-	table := endpoints.NewTable()
+	table, reviews := endpoints.NewTable(), webhook.NewHandler(caddy.Exiting, log)
 	e := &Engine{
 		log: log, source: source, publisher: publisher, metrics: newMetrics(), endpoints: table,
 		services: services.New(),
 		live:     apply.NewLive(table, log),
 		issuance: issuance.New(log),
 		events:   events.NewBus(log),
+		reviews:  reviews,
+		webhook:  webhook.NewServer(reviews, log),
 		done:     make(chan struct{}),
 		resigned: make(chan struct{}),
 		adopted:  make(chan struct{}, 1),
@@ -250,6 +256,7 @@ func (e *Engine) run() {
 		})
 	}
 	running.Loop("engine/names", func() { e.live.Names.Run(ctx) })
+	running.Loop("engine/webhook", func() { e.webhook.Run(ctx) })
 	running.Loop("engine/issuance", func() { e.issuance.Run(ctx, e.Leads) })
 	running.Loop("engine/loop", func() { newLoop(e).run(ctx) })
 	panics.Go("engine/end", func() {

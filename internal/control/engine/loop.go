@@ -166,6 +166,7 @@ func (l *loop) adopt(ctx context.Context) {
 		// on the availability zone, which is one of the new options.
 		l.config = withCopies(l.config, func(c *ir.Config) { c.Backends = copies(c.Backends) })
 	}
+	l.configureWebhook(l.settings.AdmissionWebhook, a.settings.AdmissionWebhook)
 	l.settings, l.slices = a.settings, sliceChecks{}
 	l.hashAll(a.settings.NginxMetrics.On())
 	l.configureIssuance(a)

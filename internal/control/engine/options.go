@@ -41,7 +41,7 @@ func options(o settings.Config) translate.Options {
 	}
 	t.Streams.ExternalNames = t.Ingress.ExternalNames
 	t.Ingress.Folder = o.Source != nil && o.Source.Manifests != nil
-	t.ConfigMap = o.ConfigMap
+	t.ConfigMap, t.Views = o.ConfigMap, o.AdmissionWebhook != nil
 	t.Streams.TCP, t.Streams.UDP = o.TCPServices, o.UDPServices
 	t.Streams.Reserved = reserved(o)
 	t.Streams.Services = servicePorts(o, t.Ingress.Namespaces)

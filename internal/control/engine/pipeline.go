@@ -29,6 +29,9 @@ func (l *loop) pipeline() {
 	o := options(l.settings)
 	o.Followed, o.TrustedProxies = l.services.Ports(), l.trustsProxies.Load()
 	config, verdicts := l.translator.Translate(s, o)
+	if o.Views {
+		l.reviews.SetView(l.translator.View(s))
+	}
 	waited := l.secretsWait.waiting()
 	if s.Changed = append(l.secretsWait.takeChanged(), s.Changed...); !l.secretsRead() {
 		l.waitForSecrets(s)

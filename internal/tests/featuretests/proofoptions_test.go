@@ -36,7 +36,7 @@ var proofsOfOptions = map[string]string{
 	"health_path":                 "TestHealthOptions",
 	"health_ready":                "TestHealthOptions",
 	"health_metrics":              "TestHealthOptions",
-	"admission_webhook":           "internal/control/engine:TestPortOfTheWebhook",
+	"admission_webhook":           "internal/control/webhook:TestAnswers",
 	"nginx_metrics":               "TestNginxMetricsOfTheState",
 	"shutdown_delay":              "k8singress:TestEndOfTheProcess",
 	"shutdown_timeout":            "k8singress:TestExitWithOpenStreams",

@@ -1,0 +1,209 @@
+package webhook
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/process/panics"
+)
+
+// Certificates returns the certificate for a handshake, like the field GetCertificate of tls.Config.
+type Certificates func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+
+// The limits of connections. The API server needs few of them. A connection without a request is closed after
+// headerTimeout, so that other programs cannot use all connections for long.
+const (
+	maxConnections = 128
+	maxHeader      = 16 << 10
+	headerTimeout  = 5 * time.Second
+	writeTimeout   = 10 * time.Second
+	idleTimeout    = 2 * time.Minute
+)
+
+// listenRetry is the delay before the server tries again to open its socket.
+const listenRetry = time.Second
+
+// Server is the HTTPS server of the webhook. It outlives the configurations of Caddy: a reload interrupts no review,
+// and replaces the listener only if its address changes. Its methods are safe for concurrent use.
+type Server struct {
+	handler *Handler
+	log     *zap.Logger
+	// certificates is the current source of certificates. Each handshake uses the latest one.
+	certificates atomic.Pointer[Certificates]
+	connections  chan struct{}
+
+	mu sync.Mutex
+	// address is where the server should listen, or "". changed is closed when it changes.
+	address string
+	changed chan struct{}
+}
+
+// NewServer returns a server that listens after Configure and Run were called.
+func NewServer(handler *Handler, log *zap.Logger) *Server {
+	return &Server{handler: handler, log: log, connections: make(chan struct{}, maxConnections),
+		changed: make(chan struct{})}
+}
+
+// Configure sets the address and the source of certificates. If the address is empty, the server stops listening. It
+// does not wait.
+func (s *Server) Configure(address string, certificates Certificates) {
+	s.certificates.Store(&certificates)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.address != address {
+		s.address = address
+		close(s.changed)
+		s.changed = make(chan struct{})
+	}
+}
+
+func (s *Server) target() (address string, changed <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.address, s.changed
+}
+
+// Run serves reviews until ctx ends, and then completes the reviews in progress.
+func (s *Server) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		address, changed := s.target()
+		if address == "" {
+			select {
+			case <-changed:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		if err := s.serve(ctx, address, changed); err != nil && ctx.Err() == nil {
+			s.log.Error("the admission webhook cannot listen; trying again", zap.String("address", address),
+				zap.Error(err))
+			select {
+			case <-time.After(listenRetry):
+			case <-changed:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// serve listens on one address until the address changes or ctx ends.
+func (s *Server) serve(ctx context.Context, address string, changed <-chan struct{}) error {
+	listener, err := listen(ctx, address)
+	if err != nil {
+		return err
+	}
+	server := s.server()
+	ended := make(chan error, 1)
+	var running panics.Group
+	running.Go("webhook/serve", func() { ended <- server.ServeTLS(s.limit(listener), "", "") },
+		func() { ended <- errors.New("the server has panicked") })
+	s.log.Info("the admission webhook listens", zap.String("address", address))
+	select {
+	case <-changed:
+	case <-ctx.Done():
+	case err = <-ended:
+	}
+	// Reviews take at most maxTime. The context of the caller may have ended already.
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*maxTime)
+	defer cancel()
+	if server.Shutdown(last) != nil {
+		_ = server.Close()
+	}
+	running.Wait()
+	return err
+}
+
+// listen opens a socket that a second engine of this process can share, so that no connection is refused while one
+// replaces the other.
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	parsed, err := caddy.ParseNetworkAddress(address)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := parsed.Listen(ctx, 0, net.ListenConfig{})
+	if err != nil {
+		return nil, err
+	}
+	listener, ok := opened.(net.Listener)
+	if !ok {
+		return nil, fmt.Errorf("%s is not a TCP address", address)
+	}
+	return listener, nil
+}
+
+// server returns a server for HTTP/1.1. The API server uses HTTP/1.1 for webhooks, and each other protocol would be
+// another way to use up memory.
+func (s *Server) server() *http.Server {
+	protocols := &http.Protocols{}
+	protocols.SetHTTP1(true)
+	return &http.Server{
+		Handler: s.handler, Protocols: protocols, MaxHeaderBytes: maxHeader,
+		ReadHeaderTimeout: headerTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+		// The peer's faults, such as a request without TLS, are not ours to report at a higher level.
+		ErrorLog: log.New(debugLog{s.log}, "", 0),
+		TLSConfig: &tls.Config{
+			MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+			GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+				if source := *s.certificates.Load(); source != nil {
+					return source(hello)
+				}
+				return nil, errNoSource
+			},
+		},
+	}
+}
+
+// debugLog writes the messages of a server at debug level.
+type debugLog struct{ log *zap.Logger }
+
+func (l debugLog) Write(text []byte) (int, error) {
+	l.log.Debug(string(text))
+	return len(text), nil
+}
+
+// limit returns a listener that accepts at most maxConnections connections at a time. It closes further ones.
+func (s *Server) limit(l net.Listener) net.Listener { return &limited{l, s.connections} }
+
+type limited struct {
+	net.Listener
+	connections chan struct{}
+}
+
+// Accept returns the next connection within the limit.
+func (l *limited) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case l.connections <- struct{}{}:
+			return &counted{Conn: c, leave: sync.OnceFunc(func() { <-l.connections })}, nil
+		default:
+			_ = c.Close()
+		}
+	}
+}
+
+// counted is a connection that counts until it is closed.
+type counted struct {
+	net.Conn
+	leave func()
+}
+
+// Close closes the connection.
+func (c *counted) Close() error {
+	c.leave()
+	return c.Conn.Close()
+}

@@ -1,0 +1,228 @@
+// Package webhook is the validating admission webhook: an HTTPS server that answers the API server's AdmissionReviews.
+// Package admission decides about the Ingress; this package limits the bodies, the number of reviews, their memory and
+// their time. It keeps nothing of a review, and sends no requests.
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/semaphore"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/k8singress/k8singress/internal/process/panics"
+	"github.com/k8singress/k8singress/internal/translate"
+	"github.com/k8singress/k8singress/internal/translate/admission"
+)
+
+// path is the path of ingress-nginx's webhook, which existing ValidatingWebhookConfigurations contain.
+const path = "/networking/v1/ingresses"
+
+// The limits of all reviews together. A review that exceeds maxTime gets an error instead of an answer, so
+// failurePolicy in the ValidatingWebhookConfiguration decides. This is safe: the controller treats an Ingress that is
+// stored as strictly as the webhook does.
+const (
+	maxReviews = 10
+	maxTime    = time.Second
+	// maxBodies is the total size of the bodies in memory. maxWork is the estimated memory for decoding and reviewing
+	// them, and perValue the part of it for each value of a body.
+	maxBodies = 2 * maxBody
+	maxWork   = 64 << 20
+	perValue  = 192
+)
+
+// Handler answers AdmissionReviews. It is safe for concurrent use.
+type Handler struct {
+	log     *zap.Logger
+	leaving func() bool
+	view    atomic.Pointer[translate.View]
+	slots   chan struct{}
+	// A review takes its part of bodies before it reads the body, and its part of work afterwards. Each is released in
+	// any case, so reviews cannot wait for each other forever.
+	bodies, work *semaphore.Weighted
+	counts       *counters
+}
+
+// NewHandler returns a handler that answers with 503 until SetView is called. While leaving returns true, responses ask
+// the API server to close the connection.
+func NewHandler(leaving func() bool, log *zap.Logger) *Handler {
+	return &Handler{
+		log: log, leaving: leaving, slots: make(chan struct{}, maxReviews),
+		bodies: semaphore.NewWeighted(maxBodies), work: semaphore.NewWeighted(maxWork), counts: newCounters(),
+	}
+}
+
+// SetView sets the translation that Ingresses are reviewed against. Reviews that have begun use the previous one.
+func (h *Handler) SetView(v *translate.View) { h.view.Store(v) }
+
+// ServeHTTP answers one review.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	begin := time.Now()
+	if h.leaving() {
+		w.Header().Set("Connection", "close")
+	}
+	var answer *admissionv1.AdmissionReview
+	err := panics.Run("webhook/review", func() (err error) {
+		answer, err = h.handle(w, r, begin)
+		return err
+	})
+	if err != nil {
+		h.fail(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(answer); err != nil {
+		h.log.Debug("cannot send the answer to an admission review", zap.Error(err))
+	}
+}
+
+// fail sends an error. The API server then does what failurePolicy says.
+func (h *Handler) fail(w http.ResponseWriter, err error) {
+	status, text := http.StatusInternalServerError, "the review failed: see the log of the controller"
+	if r := (*refused)(nil); errors.As(err, &r) {
+		status, text = r.status, r.text
+	}
+	h.counts.failed(status)
+	h.log.Debug("an admission review failed", zap.Int("status", status), zap.Error(err))
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	http.Error(w, text, status)
+}
+
+var (
+	errPath   = &refused{http.StatusNotFound, "unknown path: the path is " + path}
+	errMethod = &refused{http.StatusMethodNotAllowed, "the method must be POST"}
+	errLarge  = &refused{http.StatusRequestEntityTooLarge, "the AdmissionReview is larger than 9 MiB"}
+	errBusy   = &refused{http.StatusTooManyRequests, "too many reviews at a time: try again"}
+	errLate   = &refused{http.StatusServiceUnavailable, "the review took longer than 1 second"}
+	errEarly  = &refused{http.StatusServiceUnavailable, "the Ingresses have not been read yet"}
+)
+
+func (h *Handler) handle(w http.ResponseWriter, r *http.Request, begin time.Time) (
+	*admissionv1.AdmissionReview, error,
+) {
+	switch {
+	case r.URL.Path != path:
+		return nil, errPath
+	case r.Method != http.MethodPost:
+		return nil, errMethod
+	case r.ContentLength > maxBody:
+		return nil, errLarge
+	}
+	select {
+	case h.slots <- struct{}{}:
+		defer func() { <-h.slots }()
+	default:
+		return nil, errBusy
+	}
+	view := h.view.Load()
+	if view == nil {
+		return nil, errEarly
+	}
+	if err := http.NewResponseController(w).SetReadDeadline(begin.Add(maxTime)); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithDeadline(r.Context(), begin.Add(maxTime))
+	defer cancel()
+	return h.review(ctx, view, r, begin)
+}
+
+func (h *Handler) review(ctx context.Context, v *translate.View, r *http.Request, begin time.Time) (
+	*admissionv1.AdmissionReview, error,
+) {
+	size := r.ContentLength
+	if size < 0 {
+		size = maxBody
+	}
+	if h.bodies.Acquire(ctx, size) != nil {
+		return nil, errLate
+	}
+	defer h.bodies.Release(size)
+	text, err := readBody(r.Body, size)
+	if err != nil {
+		return nil, err
+	}
+	values, err := scan(text)
+	if err != nil {
+		return nil, err
+	}
+	work := int64(len(text) + values*perValue)
+	if h.work.Acquire(ctx, work) != nil {
+		return nil, errLate
+	}
+	defer h.work.Release(work)
+	q, err := decode(text)
+	if err != nil {
+		return nil, err
+	}
+	started := time.Now()
+	answer := &admission.Answer{}
+	if q.reviewable() {
+		answer = admission.Review(v, q.Object.ingress(), q.OldObject.ingress(), func() bool { return ctx.Err() != nil })
+	}
+	if answer == nil {
+		return nil, errLate
+	}
+	h.count(q, answer, v, started, begin)
+	return response(q, answer), nil
+}
+
+// readBody reads a body of at most size bytes. size is maxBody if the size of the body is unknown.
+func readBody(from io.Reader, size int64) ([]byte, error) {
+	// One more byte shows whether the body ends.
+	text := make([]byte, 0, min(size, 64<<10)+1)
+	for {
+		if len(text) == cap(text) {
+			if int64(len(text)) > size {
+				return nil, errLarge
+			}
+			grown := make([]byte, len(text), min(2*int64(cap(text)), size+1))
+			copy(grown, text)
+			text = grown
+		}
+		n, err := from.Read(text[len(text):cap(text)])
+		text = text[:len(text)+n]
+		switch {
+		case int64(len(text)) > size:
+			return nil, errLarge
+		case errors.Is(err, io.EOF):
+			return text, nil
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return nil, errLate
+		case err != nil:
+			return nil, bad("cannot read the body: %v", err)
+		}
+	}
+}
+
+// response returns the answer in the form that the API server expects. As in ingress-nginx, the status of a refusal is
+// 400.
+func response(q *request, a *admission.Answer) *admissionv1.AdmissionReview {
+	r := &admissionv1.AdmissionResponse{UID: types.UID(q.UID), Allowed: a.Refusal == "", Warnings: a.Warnings}
+	if !r.Allowed {
+		r.Result = &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusBadRequest,
+			Reason: metav1.StatusReasonBadRequest, Message: a.Refusal}
+	}
+	return &admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"},
+		Response: r,
+	}
+}
+
+func (h *Handler) count(q *request, a *admission.Answer, v *translate.View, started, begin time.Time) {
+	h.counts.reviewed(a.Refusal == "", Last{
+		Ingresses: v.Ingresses, Reviewed: time.Since(started), Total: time.Since(begin),
+	})
+	if a.Refusal != "" {
+		h.log.Info("an Ingress was refused", zap.String("namespace", q.Object.Metadata.Namespace),
+			zap.String("name", q.Object.Metadata.Name), zap.String("reason", a.Refusal))
+	}
+}
