@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"io"
+	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -20,15 +21,20 @@ func (c *cluster) playJob(object *unstructured.Unstructured) {
 	c.Helper()
 	var job batchv1.Job
 	c.must(runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &job))
-	args := job.Spec.Template.Spec.Containers[0].Args
+	container := job.Spec.Template.Spec.Containers[0]
+	args := slices.Clone(container.Args)
+	for i := range args {
+		for _, variable := range container.Env { // Each of them is the namespace.
+			args[i] = strings.ReplaceAll(args[i], "$("+variable.Name+")", c.namespace)
+		}
+	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	hosts, secret := flags.String("host", "", ""), flags.String("secret-name", "", "")
 	webhook, policy := flags.String("webhook-name", "", ""), flags.String("patch-failure-policy", "", "")
 	flags.Bool("patch-mutating", true, "")
 	flags.String("namespace", "", "")
-	c.must(flags.Parse(strings.Split(strings.ReplaceAll(strings.Join(args[1:], "\n"), "$(POD_NAMESPACE)", c.namespace),
-		"\n")))
+	c.must(flags.Parse(args[1:]))
 	switch args[0] {
 	case "create":
 		c.createCertificate(*secret, strings.Split(*hosts, ","))

@@ -15,8 +15,8 @@ import (
 )
 
 // TestDeploymentOfIngressNginx runs the manifests of the ingress-nginx chart with our image, with its rights and its
-// webhook. It checks that an Ingress is served, that the webhook refuses a bad one, and that no request is lost when the
-// pod is replaced.
+// webhook. It checks that an Ingress is served, that the webhook refuses a bad one, and that no request is lost when
+// the pod is replaced.
 func TestDeploymentOfIngressNginx(t *testing.T) {
 	c := newCluster(t)
 	service := c.runNginx("testdata/ingress-nginx.yaml", "ingress-nginx-leader")
