@@ -2,6 +2,7 @@ package chart
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,10 +56,12 @@ func TestHelm3(t *testing.T) {
 	}
 }
 
-// documents returns the texts of the objects. The texts of Helm 3 and Helm 4 differ in empty lines, which are removed.
+// documents returns the sorted texts of the objects. The texts of Helm 3 and Helm 4 differ in empty lines, which are
+// removed, and in the order of kinds of other projects.
 func (r rendered) documents() (all []string) {
 	for document := range strings.SplitSeq(r.manifest, "---\n") {
 		all = append(all, strings.TrimSpace(document))
 	}
+	slices.Sort(all)
 	return all
 }
