@@ -36,8 +36,8 @@ const publishNodes = "publish_nodes"
 const storageCopy = "storage_copy"
 
 // The constant admissionWebhook marks the RBAC rules that are needed only for the option admission_webhook, if the
-// controller creates the certificate authority of the webhook. One of them requires a ClusterRole, but is limited to one
-// object by its name.
+// controller creates the certificate authority of the webhook. One of them requires a ClusterRole, but is limited to
+// one object by its name.
 const admissionWebhook = "admission_webhook"
 
 // right is one RBAC rule.
@@ -107,8 +107,8 @@ func rights() []right {
 			resources: []string{"validatingwebhookconfigurations"}, names: admissionWebhook,
 			verbs: []string{"get", "list", "watch", "patch"},
 		},
-		// There is no right to create Secrets, since RBAC cannot restrict by name which ones. The chart creates an empty
-		// Secret.
+		// There is no right to create Secrets, since RBAC cannot restrict by name which ones. The chart creates an
+		// empty Secret.
 		right{place: own, part: admissionWebhook, resources: []string{"secrets"}, names: "admission_secret",
 			verbs: []string{"get", "list", "watch", "update"}},
 
