@@ -13,6 +13,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/kinds"
@@ -29,6 +30,8 @@ type Change struct {
 	Events []*eventsv1.Event
 	// Version is the resourceVersion of the object when the change was planned.
 	Version string
+	// UID is the UID of the object.
+	UID types.UID
 }
 
 // equal reports whether two changes are equal. Events are equal if their names are equal.
@@ -64,7 +67,8 @@ func Plan(r *report.Report, s *snapshot.Snapshot,
 		for v, object := range judged(rest[:end], s.OfKind(kind)) {
 			events, patch := eventsOf(v, object), status(v, object)
 			if patch != "" || len(events) > 0 {
-				plan[v.Object] = &Change{Version: object.GetResourceVersion(), Status: patch, Events: events}
+				plan[v.Object] = &Change{Version: object.GetResourceVersion(), UID: object.GetUID(), Status: patch,
+					Events: events}
 			}
 		}
 		rest = rest[end:]

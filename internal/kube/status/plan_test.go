@@ -78,7 +78,8 @@ func TestPlanOfAddresses(t *testing.T) {
 	const want = `{"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.1"},{"ip":"192.0.2.2"}]}}}`
 	plan := status.Plan(r, s, addresses("192.0.2.2", "192.0.2.1"))
 	if d := cmp.Diff(map[ir.Ref]*status.Change{
-		refOf("old"): {Status: want, Version: "7"}, refOf("new"): {Status: want, Version: "7"},
+		refOf("old"): {Status: want, Version: "7", UID: "uid-old"},
+		refOf("new"): {Status: want, Version: "7", UID: "uid-new"},
 	}, plan); d != "" {
 		t.Error(d)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -46,6 +47,7 @@ func (w *Writer) writeStatus(ctx context.Context, ref ir.Ref, c *Change) error {
 		return fmt.Errorf("writing the status: %w", err)
 	}
 	w.memory.wroteStatus(ref, c)
+	w.rivals.wrote(ref, c, time.Now())
 	return nil
 }
 

@@ -54,6 +54,7 @@ type Writer struct {
 	desired  atomic.Pointer[desired]
 	wake     chan struct{}
 	memory   *memory
+	rivals   *contention
 	ports    *ports
 	webhook  *webhook.Keeper
 	// reported receives a value when the result of Verdicts has changed.
@@ -84,7 +85,7 @@ func New(client kubernetes.Interface, objects metadata.Interface, o Options) (*W
 		memory: newMemory(),
 	}
 	changed := func() { signal(w.reported) }
-	w.ports = newPorts(client, changed, o)
+	w.rivals, w.ports = newContention(changed), newPorts(client, changed, o)
 	w.webhook = webhook.New(client, o.PodNamespace, changed, o.Log)
 	return w, nil
 }
@@ -106,9 +107,9 @@ func signal(c chan<- struct{}) {
 }
 
 // Verdicts returns the problems that the leader found with the ports of the controller's own Service, and with the
-// certificates of the webhook. It is empty if this replica is not the leader.
+// certificates of the webhook, and with other controllers that write the same statuses. It is empty if this replica is not the leader.
 func (w *Writer) Verdicts() []*report.Verdict {
-	return slices.Concat(*w.ports.verdicts.Load(), w.webhook.Verdicts())
+	return slices.Concat(*w.ports.verdicts.Load(), w.webhook.Verdicts(), w.rivals.verdicts())
 }
 
 // Changed returns a channel that receives a value when the problems that Verdicts returns have changed.
@@ -138,6 +139,8 @@ func (w *Writer) lead(ctx context.Context) {
 	working.Go("status/ports", func() { w.ports.lead(ctx, &w.desired) })
 	working.Go("status/webhook", func() { w.webhook.Lead(ctx) })
 	w.memory.newTerm()
+	w.rivals.reset()
+	defer w.rivals.reset()
 	w.enqueue(queue)
 	for ctx.Err() == nil {
 		select {
@@ -162,6 +165,10 @@ func (w *Writer) enqueue(q *queue) {
 	if d == nil {
 		return
 	}
+	w.rivals.forget(func(ref ir.Ref) bool {
+		_, ok := d.snapshot.OfKind(ref.Kind).Get(ref.Namespace, ref.Name)
+		return ok
+	}, time.Now())
 	plan := Plan(d.report, d.snapshot, w.addressesOf(d))
 	q.add(w.memory.setPlan(plan))
 }
@@ -182,7 +189,7 @@ func (w *Writer) addressesOf(d *desired) []networkingv1.IngressLoadBalancerIngre
 // write executes a task, and logs the error if it fails. A task writes the status or the Events of one object.
 func (w *Writer) write(ctx context.Context, t task) error {
 	err := w.try(ctx, t)
-	if err != nil && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, errContended) {
 		w.options.Log.Warn("cannot write status or Events; trying again", zap.String("object", t.object.String()),
 			zap.Error(err))
 	}
@@ -205,8 +212,14 @@ func (w *Writer) try(ctx context.Context, t task) error {
 	case done:
 		return nil
 	}
+	if !w.rivals.allows(t.object, change, time.Now()) {
+		return errContended
+	}
 	return w.writeStatus(ctx, t.object, change)
 }
+
+// errContended makes the queue try again later to write a status that another controller keeps overwriting.
+var errContended = errors.New("another controller keeps overwriting the status")
 
 // patcher returns the JSON merge patch that sets the status of an object, or "" if the object already has this status.
 // v contains the conditions and problems that the controller has determined for the object.

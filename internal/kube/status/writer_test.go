@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/k8singress/k8singress/internal/kube/status"
@@ -246,7 +247,7 @@ func TestBackoffHoldsWhileOthersChange(t *testing.T) {
 	r := leader(t, client)
 	const rounds = 50
 	for i := range rounds {
-		busy.ResourceVersion = strconv.Itoa(i + 1)
+		busy.ResourceVersion, busy.UID = strconv.Itoa(i+1), types.UID(strconv.Itoa(i)) // It is created again.
 		r.Publish(reportOn("busy", "web"), taken(web, busy), at("192.0.2.1"), nil)
 		fixture.Holds(t, "the other one is written",
 			func() bool { return count(client, "patch", "ingresses", "busy") > i })
@@ -275,4 +276,36 @@ func TestNewLeaderWritesEverything(t *testing.T) {
 	away.Store(false)
 	fixture.Holds(t, "the address is written again",
 		func() bool { return count(client, "patch", "ingresses", "web") == 2 })
+}
+
+// TestContendedStatus checks that a writer stops writing a status that another controller overwrites again and again,
+// and that an Event says so.
+func TestContendedStatus(t *testing.T) {
+	client := clientOf(ingress("web"))
+	r := leader(t, client)
+	publish := func(version int) {
+		other := ingress("web", "192.0.2.66")
+		other.ResourceVersion = strconv.Itoa(version)
+		r.Publish(reportOn("web").With(r.Verdicts()), taken(other), at("192.0.2.1"), nil)
+	}
+	const writes = 6 // Once, and again after five overwrites.
+	for i := range writes {
+		publish(10 + i)
+		fixture.Holds(t, "the address is written",
+			func() bool { return count(client, "patch", "ingresses", "web") == i+1 })
+	}
+	publish(20)
+	fixture.Holds(t, "the conflict is reported", func() bool { return len(r.Verdicts()) == 1 })
+	publish(21)
+	fixture.Holds(t, "an Event is written", func() bool {
+		events := eventsIn(t, client)
+		return len(events) == 1 && events[0].Reason == string(report.StatusConflict)
+	})
+	if n := count(client, "patch", "ingresses", "web"); n != writes {
+		t.Errorf("the status is written %d times, want %d", n, writes)
+	}
+	r.stop()
+	if verdicts := r.Verdicts(); len(verdicts) > 0 {
+		t.Errorf("a replica that is not the leader reports %v", verdicts)
+	}
 }

@@ -71,6 +71,7 @@ const (
 	IngressClassNotFound   Reason = "IngressClassNotFound"
 	OtherClass             Reason = "OtherClass"
 	ClassConflict          Reason = "ClassConflict"
+	StatusConflict         Reason = "StatusConflict"
 	InvalidParameters      Reason = "InvalidParameters"
 	NamespaceNotSelected   Reason = "NamespaceNotSelected"
 	CatchAllRefused        Reason = "CatchAllRefused"

@@ -1,0 +1,66 @@
+package status
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/kinds"
+)
+
+// TestContention checks when a status that is overwritten again and again is written.
+func TestContention(t *testing.T) {
+	ref := ir.Ref{Kind: kinds.Ingress, Namespace: "a", Name: "web"}
+	begin := time.Unix(1, 0)
+	change := func(uid, patch string) *Change { return &Change{UID: types.UID(uid), Status: patch} }
+	// step is an attempt to write, some time after the begin.
+	type step struct {
+		after      time.Duration
+		uid, patch string
+		want       bool
+	}
+	each := func(every time.Duration, n int) (all []step) {
+		for i := range n {
+			all = append(all, step{time.Duration(i) * every, "1", "ours", true})
+		}
+		return all
+	}
+	for name, steps := range map[string][]step{
+		"five times in ten minutes": each(time.Minute, 6),
+		"slowly":                    each(3*time.Minute, 20),
+		"six times": append(each(time.Second, 6), step{6 * time.Second, "1", "ours", false},
+			step{59 * time.Minute, "1", "ours", false}, step{59 * time.Minute, "1", "other", false},
+			step{61 * time.Minute, "1", "ours", true}, step{62 * time.Minute, "1", "ours", true}),
+		"another address": append(each(time.Second, 6), step{6 * time.Second, "1", "other", true}),
+		"another object":  append(each(time.Second, 6), step{6 * time.Second, "2", "ours", true}),
+		"another object after a pause": append(each(time.Second, 6), step{7 * time.Second, "1", "ours", false},
+			step{8 * time.Second, "2", "ours", true}),
+	} {
+		changes := 0
+		c := newContention(func() { changes++ })
+		paused := false
+		for _, s := range steps {
+			now := begin.Add(s.after)
+			got := c.allows(ref, change(s.uid, s.patch), now)
+			if got {
+				c.wrote(ref, change(s.uid, s.patch), now)
+			}
+			if got != s.want || (len(c.verdicts()) == 1) != !got {
+				t.Errorf("%s: after %s: %v with %v", name, s.after, got, c.verdicts())
+			}
+			if paused == got {
+				changes--
+			}
+			paused = !got
+		}
+		if changes != 0 {
+			t.Errorf("%s: %d changes too many are reported", name, changes)
+		}
+		c.forget(func(ir.Ref) bool { return false }, begin)
+		if len(c.objects) > 0 {
+			t.Errorf("%s: an object that was deleted is kept", name)
+		}
+	}
+}
