@@ -106,8 +106,9 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// Verdicts returns the problems that the leader found with the ports of the controller's own Service, and with the
-// certificates of the webhook, and with other controllers that write the same statuses. It is empty if this replica is not the leader.
+// Verdicts returns the problems that the leader found with the ports of the controller's own Service, with the
+// certificates of the webhook, and with other controllers that write the same statuses. It is empty if this replica is
+// not the leader.
 func (w *Writer) Verdicts() []*report.Verdict {
 	return slices.Concat(*w.ports.verdicts.Load(), w.webhook.Verdicts(), w.rivals.verdicts())
 }

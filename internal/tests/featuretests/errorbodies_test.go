@@ -45,8 +45,8 @@ func logErrors(t *testing.T, options ...string) *loggedErrors {
 		allowingSnippets("access-log-path: "+l.access, "enable-access-log-for-default-backend: \"true\"",
 			"log-format-upstream: '$status $body_bytes_sent $req_id $ingress_name'"))
 	l.loadCaddyfile(fmt.Sprintf("{\nadmin %s\nlog default {\noutput file %s\n}\nk8singress {\n%s\nhttp %s\n"+
-		"https %s\nh2c\nmanifests %s\nconfigmap default/global\n%s\n}\n}\n", l.admin, l.failures, accessLogOn, l.http, l.https,
-		l.folder, strings.Join(options, "\n")))
+		"https %s\nh2c\nmanifests %s\nconfigmap default/global\n%s\n}\n}\n", l.admin, l.failures, accessLogOn, l.http,
+		l.https, l.folder, strings.Join(options, "\n")))
 	l.awaitReady()
 	return l
 }
@@ -84,8 +84,8 @@ func TestErrorBodies(t *testing.T) {
 			{"unknown.example", "/", "", 404, "404 Not Found\nk8singress, request ID ID\n"},
 			{"empty.example", "/", "*/*", 503, "503 Service Unavailable\nk8singress, request ID ID\n"},
 			{"denied.example", "/", "text/html,application/xml;q=0.9,*/*;q=0.8", 403, "<!DOCTYPE html>\n" +
-				"<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>403 Forbidden</title></head>\n<body>\n<h1>403 Forbidden</h1>\n" +
-				"<p>k8singress, request ID <code>ID</code></p>\n</body>\n</html>\n"},
+				"<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>403 Forbidden</title></head>\n<body>\n" +
+				"<h1>403 Forbidden</h1>\n<p>k8singress, request ID <code>ID</code></p>\n</body>\n</html>\n"},
 			{"bare.example", "/", "application/json, */*;q=0.1", 410,
 				`{"status":410,"error":"Gone","server":"k8singress","request_id":"ID"}` + "\n"},
 			{"pages.example", "/", "", 503, "page of 503"},
