@@ -115,6 +115,11 @@ var requestOptions = option.Table[draft, *line]{
 		Example: "error_bodies off",
 	},
 	{
+		Name:    "disable_route_metrics",
+		Parse:   enable(func(d *draft) *bool { return &d.config.DisableRouteMetrics }),
+		Example: "disable_route_metrics",
+	},
+	{
 		Name: "via", Values: "[answers | endpoints]...", Parse: setVia,
 		Doc: "Adds a `Via` header. The word `answers` adds it to responses, so that clients see that the response " +
 			"came through a proxy. The word `endpoints` adds it to requests to endpoints and to services such as " +

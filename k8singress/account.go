@@ -19,7 +19,9 @@ func account(table *live.Table, x *exchange.Exchange, began time.Time, known boo
 	ended := time.Now()
 	answer := x.Measure(began, ended)
 	requests.record(answer.Status, answer.Took)
-	x.Meter.Record(&answer)
+	if table.CountsRoutes() {
+		x.Meter.Record(&answer)
+	}
 	if nginx := table.Meters().Nginx(); nginx != nil {
 		details := x.Describe(&answer)
 		nginx.Record(x.Meter, &details)

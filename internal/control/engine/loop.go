@@ -180,6 +180,7 @@ func (l *loop) adopt(ctx context.Context) {
 		StrictPaths: a.settings.StrictPaths, NoErrorBodies: a.settings.ErrorBodies == settings.ErrorBodiesOff,
 		Via: a.settings.Via, ViaEndpoints: a.settings.ViaEndpoints,
 		NoAccessLog: a.settings.AccessLog == settings.AccessLogOff, AccessLog: accessLog(a.settings),
+		NoRouteMetrics: a.settings.DisableRouteMetrics,
 	})
 	l.live.Table.Meters().SetNginx(nginxOptions(a.settings.NginxMetrics))
 	proxy.SetFiles(cmp.Or(a.settings.BodyFiles, proxy.DefaultFiles))

@@ -22,6 +22,7 @@ type metrics struct {
 	reloads         prometheus.Counter
 	endpointUpdates prometheus.Counter
 	applySeconds    prometheus.Histogram
+	applied         prometheus.Gauge
 	certificates    *prometheus.GaugeVec
 	ports           *prometheus.GaugeVec
 }
@@ -42,6 +43,10 @@ func newMetrics() *metrics {
 			Help:    "The duration of one run of translation, rendering and apply, in seconds.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 4, 8),
 		}),
+		applied: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "k8singress_last_apply_timestamp_seconds",
+			Help: "The end of the last run of translation, rendering and apply, in seconds since 1970.",
+		}),
 		certificates: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "k8singress_certificate_problems",
 			Help: "The number of problems with Secrets and their certificates, by reason.",
@@ -61,7 +66,8 @@ func newMetrics() *metrics {
 // Collectors returns the metrics of the engine, for registration with the registry of a Caddy configuration.
 func (e *Engine) Collectors() []prometheus.Collector {
 	own := []prometheus.Collector{
-		e.metrics.reloads, e.metrics.endpointUpdates, e.metrics.applySeconds, e.metrics.certificates, e.metrics.ports,
+		e.metrics.reloads, e.metrics.endpointUpdates, e.metrics.applySeconds, e.metrics.applied,
+		e.metrics.certificates, e.metrics.ports, ejected{e.endpoints}, problems{e}, watches{e.source},
 		expiries{e.live.Certificates}, unhealthy{e.live.Health}, refused{e.endpoints}, e.live.Table.Meters(),
 		meter.Limited{Registry: e.live.Table.Meters()},
 		e.live.Table.AccessLogs(),

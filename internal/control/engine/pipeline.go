@@ -57,6 +57,7 @@ func (l *loop) pipeline() {
 	l.setChangedEndpoints(s)
 	l.resolveShortened(s)
 	l.metrics.applySeconds.Observe(time.Since(begin).Seconds())
+	l.metrics.applied.SetToCurrentTime()
 	l.emitApplied(delta, begin)
 	if !l.publish() && slices.ContainsFunc(s.Changed, matterToStatus) {
 		l.publishStatus()

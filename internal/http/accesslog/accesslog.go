@@ -56,8 +56,8 @@ func New(of *ir.AccessLog, files *Files, output Output) *Log {
 	return l
 }
 
-// Record logs a request that has ended at the time now, and has taken the time took. known is true if an Ingress defines
-// the host of the request. If l is nil, Record does nothing.
+// Record logs a request that has ended at the time now, after the time took. known is true if an Ingress defines the
+// host of the request. If l is nil, Record does nothing.
 func (l *Log) Record(x *exchange.Exchange, now time.Time, took time.Duration, known bool) {
 	if l == nil {
 		return

@@ -40,8 +40,8 @@ type Exchange struct {
 	Headers *Headers
 	// Meter counts the requests of the route. It is nil for a request that matches no route.
 	Meter *meter.Route
-	// Received is the number of body bytes that were read from the client in order to forward them. Received and Relayed
-	// also include the bytes from and to the client after an upgrade to another protocol.
+	// Received is the number of body bytes that were read from the client in order to forward them. Received and
+	// Relayed also include the bytes from and to the client after an upgrade to another protocol.
 	Received, Relayed int64
 	// Variables are the variables that the administrator defines. Nil means that there are none.
 	Variables *variables.Set

@@ -15,8 +15,9 @@ func labelsOf(host string, d *document.Route, share *document.Share) meter.Label
 	if share != nil {
 		to = &share.Destination
 	}
-	labels := meter.Labels{Namespace: origin.Namespace, Ingress: origin.Name, Service: serviceOf(to.Backend), Host: host,
-		Path: d.Path}
+	labels := meter.Labels{
+		Namespace: origin.Namespace, Ingress: origin.Name, Service: serviceOf(to.Backend), Host: host, Path: d.Path,
+	}
 	if share == nil || share.Canary == "" {
 		return labels
 	}

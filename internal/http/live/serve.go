@@ -169,10 +169,16 @@ func refuse(x *exchange.Exchange, why *mtls.Refusal) error {
 	return x.Respond(why.Status, why.Body(), why.Fields()...)
 }
 
+// CountsRoutes reports whether requests count in the metrics of routes. Metrics with the names of ingress-nginx do not
+// depend on it.
+func (t *Table) CountsRoutes() bool { return !t.options.Load().NoRouteMetrics }
+
 func (t *Table) serveOn(x *exchange.Exchange, i *instance, route *Route, to *destination) error {
 	defer i.release()
 	x.Meter = to.meter
-	defer to.meter.Begin().End()
+	if t.CountsRoutes() {
+		defer to.meter.Begin().End()
+	}
 	if x.Reroutes > 0 {
 		leaveNamespace(x, i.steps)
 	}

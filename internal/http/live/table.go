@@ -75,6 +75,8 @@ type Options struct {
 	NoAccessLog bool
 	// AccessLog gets the lines about requests. If it is nil, they have the format and the destination in the ConfigMap.
 	AccessLog accesslog.Output
+	// NoRouteMetrics disables the counters of the routes.
+	NoRouteMetrics bool
 	// Via adds a Via header to responses. ViaEndpoints adds it to requests to endpoints and services.
 	Via, ViaEndpoints bool
 	// NoErrorBodies makes the controller's own error responses empty.

@@ -21,7 +21,8 @@ func TestCellsAreAligned(t *testing.T) {
 		route.collided()
 	}
 	more := *route.more.Load()
-	if at := uintptr(unsafe.Pointer(&more[0])); at%line != 0 || unsafe.Sizeof(cell{})%line != 0 || len(more)&(len(more)-1) != 0 {
+	at := uintptr(unsafe.Pointer(&more[0]))
+	if at%line != 0 || unsafe.Sizeof(cell{})%line != 0 || len(more)&(len(more)-1) != 0 {
 		t.Errorf("%d cells of %d bytes are at the address %x", len(more), unsafe.Sizeof(cell{}), at)
 	}
 }

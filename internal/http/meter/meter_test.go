@@ -122,7 +122,8 @@ func TestLabelsAreBounded(t *testing.T) {
 		}
 	}
 	const escaped = `path="/<script>alert(\"x\")</script>\n\\"`
-	if got := text(t, registry); strings.Count(got, "k8singress_route_in_flight{") != 4 || !strings.Contains(got, escaped) {
+	got := text(t, registry)
+	if strings.Count(got, "k8singress_route_in_flight{") != 4 || !strings.Contains(got, escaped) {
 		t.Errorf("the series are\n%s\nwant 4 routes, one with %s", got, escaped)
 	}
 }

@@ -1,6 +1,6 @@
-// Package meter counts the requests of each route. A route in the routing table holds a pointer to its counters, so that
-// a request needs neither a map lookup nor an allocation. The counters belong to the labels of the route: they continue
-// if its settings change, and end with the last route that has these labels.
+// Package meter counts the requests of each route. A route in the routing table holds a pointer to its counters, so
+// that a request needs neither a map lookup nor an allocation. The counters belong to the labels of the route: they
+// continue if its settings change, and end with the last route that has these labels.
 package meter
 
 import (
@@ -30,8 +30,8 @@ type Labels struct {
 // path can be as long as its object.
 const maxLabel = 512
 
-// bounded returns the labels with the values that metrics have: valid UTF-8 of at most maxLabel bytes each. Routes whose
-// labels differ only behind that size share their counters.
+// bounded returns the labels with the values that metrics have: valid UTF-8 of at most maxLabel bytes each. Routes
+// whose labels differ only behind that size share their counters.
 func (l Labels) bounded() Labels {
 	for _, value := range []*string{
 		&l.Namespace, &l.Ingress, &l.Service, &l.Host, &l.Path, &l.Canary, &l.MainIngress, &l.MainService,
@@ -103,8 +103,8 @@ func (r *Registry) Acquire(of Labels) *Route {
 // minShrunk is the smallest peak of a map that Release shrinks.
 const minShrunk = 256
 
-// Release ends one use of the counters. The last use ends their series. Requests in progress can still use the counters.
-// If the route is nil, Release does nothing.
+// Release ends one use of the counters. The last use ends their series. Requests in progress can still use the
+// counters. If the route is nil, Release does nothing.
 func (r *Registry) Release(route *Route) {
 	if route == nil {
 		return

@@ -50,6 +50,7 @@ type Cluster struct {
 	informers []*informer
 	// secrets watches the Secrets that are passed to Follow. It is nil if all Secrets are watched.
 	secrets *byName
+	heard   *heard
 	synced  chan struct{}
 	log     *zap.Logger
 }
@@ -83,6 +84,7 @@ func New(o Options, log *zap.Logger) (*Cluster, error) {
 			return nil, err
 		}
 	}
+	c.heard = f.heard
 	c.informers, err = f.all(o, c.namespace)
 	return c, err
 }

@@ -56,6 +56,7 @@ type factory struct {
 	clients map[schema.GroupVersion]rest.Interface
 	store   *snapshot.Store
 	errors  *watchErrors
+	heard   *heard
 	// limited is set if only some namespaces are watched. In this case, RBAC may allow access to these namespaces only.
 	limited bool
 }
@@ -69,7 +70,8 @@ func newFactory(config *rest.Config, o Options, store *snapshot.Store, log *zap.
 	}
 	return &factory{
 		config: unlimited, http: client, clients: map[schema.GroupVersion]rest.Interface{},
-		store: store, errors: newWatchErrors(o.OnWatchError, log), limited: len(o.Namespaces) > 0,
+		store: store, errors: newWatchErrors(o.OnWatchError, log), heard: new(heard),
+		limited: len(o.Namespaces) > 0,
 	}, nil
 }
 
@@ -123,8 +125,9 @@ func (f *factory) informer(s scope) (*informer, error) {
 		return nil, err
 	}
 	selector := s.fieldSelector()
-	source := kubeclient.Patient(cache.NewFilteredListWatchFromClient(client, s.kind.Resource, s.namespace,
+	var source cache.ListerWatcher = kubeclient.Patient(cache.NewFilteredListWatchFromClient(client, s.kind.Resource, s.namespace,
 		func(o *metav1.ListOptions) { o.FieldSelector = selector }), func(err error) { f.errors.add(s, err) })
+	source = &listened{ListerWatcher: source, kind: s.kind.Name, to: f.heard}
 	i := &informer{
 		scope: s, store: f.store, errors: f.errors, denied: make(chan struct{}),
 		shared:      cache.NewSharedIndexInformer(source, s.kind.New(), 0, cache.Indexers{}),

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -37,6 +38,8 @@ type Files struct {
 	once     sync.Once
 	pace     pace
 	log      *zap.Logger
+	// heard is when the folder was last read, in nanoseconds since 1970, or zero.
+	heard atomic.Int64
 	// failure is the error message if the folder cannot be read, otherwise "".
 	failure string
 }
@@ -60,6 +63,14 @@ func (f *Files) Synced() <-chan struct{} { return f.synced }
 func (f *Files) Verdicts() []*report.Verdict {
 	if v := f.verdicts.Load(); v != nil {
 		return *v
+	}
+	return nil
+}
+
+// Heard returns when the folder was last read, with the key "manifests". The result is empty before the first time.
+func (f *Files) Heard() map[string]time.Time {
+	if at := f.heard.Load(); at != 0 {
+		return map[string]time.Time{"manifests": time.Unix(0, at)}
 	}
 	return nil
 }
@@ -88,6 +99,7 @@ func (f *Files) refresh(w *watcher) bool {
 		}}}})
 		return false
 	}
+	f.heard.Store(time.Now().UnixNano())
 	f.logRecovery()
 	w.keepOnly(f.folder.dirs)
 	if set, gone := f.merger.merge(list); len(set)+len(gone) > 0 {

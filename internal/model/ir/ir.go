@@ -146,8 +146,8 @@ type WeightedBackend struct {
 	Weight int
 	// If Fallback is set, this backend also gets the requests of the other backends while they have no endpoints.
 	Fallback bool
-	// Canary is the canary that gets the share. It is the zero value if the share belongs to the object that defines the
-	// route.
+	// Canary is the canary that gets the share. It is the zero value if the share belongs to the object that defines
+	// the route.
 	Canary Origin
 	// Filters process the requests that go to this backend, after the filters of the route.
 	Filters []Filter

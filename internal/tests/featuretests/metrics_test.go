@@ -45,11 +45,14 @@ func TestMetricsPage(t *testing.T) {
 		"  tls: [{hosts: [a.example], secretName: own}]\n  rules:", 1)
 	in := start(t, class+service("web", "9", "127.0.0.1", "169.254.1.1")+secure+tlsSecret("own", who.PEM(),
 		who.KeyPEM())+
+		service("none", "9")+rule("none", "c.example", "Prefix", "/", "none")+
+		service("two", "9", "127.0.0.1", "127.0.0.2")+
+		annotated("two", "d.example", "two", "k8singress.io/eject-after-failures", "1")+
 		annotated("checked", "b.example", "web", "k8singress.io/health-check-path", "/")+nameService("9",
 		"127.0.0.1", port),
 		"tcp_services default/tcp-services", "udp_services default/udp-services", "stream_bind 127.0.0.1")
-	// A route has series from its first request on.
-	in.expect("b.example", "/", http.StatusBadGateway, "")
+	// A route has series from its first request on. This request also ejects one of two endpoints.
+	in.expect("d.example", "/", http.StatusBadGateway, "")
 	wanted := metricsOfTheCode(t)
 	var found []*metric
 	in.eventually("the metrics of every kind", func() error {

@@ -54,6 +54,7 @@ var proofsOfOptions = map[string]string{
 	"strict_paths":                "TestStrictPaths",
 	"access_log":                  "TestCaddyAccessLog",
 	"error_bodies":                "TestErrorBodiesOff",
+	"disable_route_metrics":       "TestRouteMetricsOff",
 	"via":                         "TestServerAndVia",
 	"external_names":              "TestExternalName",
 	"reach_allow":                 "TestTenant14",

@@ -87,6 +87,13 @@ func (b *Backend) eject(e *Endpoint, trial bool) {
 	b.recount(s)
 }
 
+// Ejected returns the number of endpoints that are ejected.
+func (b *Backend) Ejected() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ejected
+}
+
 func (b *Backend) restore(e *Endpoint) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

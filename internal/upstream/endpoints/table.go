@@ -216,6 +216,20 @@ func (t *Table) Addresses() iter.Seq[string] {
 	}
 }
 
+// Ejected yields the ID of each backend with ejected endpoints, and their number.
+func (t *Table) Ejected() iter.Seq2[string, int] {
+	return func(yield func(string, int) bool) {
+		t.mu.Lock()
+		all := slices.Collect(maps.Values(t.set))
+		t.mu.Unlock()
+		for _, b := range all {
+			if n := b.Ejected(); n > 0 && !yield(b.ID(), n) {
+				return
+			}
+		}
+	}
+}
+
 // Endpoints yields the endpoints of all backends for which Set, Configure or Keep was called, except backends for UDP.
 // It includes removed endpoints that still process requests. An address may occur more than once.
 func (t *Table) Endpoints() iter.Seq[*balancer.Endpoint] {
