@@ -86,7 +86,7 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 	defer os.RemoveAll(folder)
 	annotations := []comparison{comparePrices, compareAddresses, compareWeights, compareAnnotated}
 	snippets := []comparison{compareSnippets, compareManySnippets}
-	metrics := []comparison{compareNginxNames}
+	metrics := []comparison{compareMetrics, compareNginxNames}
 	parts := slices.Concat([]comparison{compareWorks, compare, compareHandshakes, compareCosts, compareReloads,
 		compareEnd}, annotations, snippets,
 		[]comparison{compareTenants, compareStreams, scale}, metrics)
@@ -221,11 +221,11 @@ func (o options) complete(hosts string) (options, error) {
 		o.hosts = append(o.hosts, n)
 	}
 	slices.Sort(o.hosts)
-	alone := slices.DeleteFunc([]bool{o.streams, o.http, o.annotations, o.snippets, o.tenants},
+	alone := slices.DeleteFunc([]bool{o.streams, o.http, o.annotations, o.snippets, o.tenants, o.metrics},
 		func(given bool) bool { return !given })
 	if len(alone) > 1 || o.streams && o.noStreams {
 		return o, errors.New(
-			"only one of -streams, -no-streams, -http, -annotations, -snippets and -tenants can be used")
+			"only one of -streams, -no-streams, -http, -annotations, -snippets, -tenants and -metrics can be used")
 	}
 	if o.rounds < 1 || o.connections < 1 || o.changes < 1 {
 		return o, errors.New("-rounds, -connections and -changes must be at least 1")

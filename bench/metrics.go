@@ -1,0 +1,254 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// minWithMetrics is the minimum ratio of requests per second with all metrics to those without metrics of routes.
+	minWithMetrics = 0.95
+	// maxSeries is the maximum number of series of a route, and maxRouteScrape the maximum time of one scrape.
+	// maxMeanwhile is the maximum ratio of the p99 of requests during scrapes to the p99 without them.
+	maxSeries, maxRouteScrape, maxMeanwhile = 25, 2 * time.Second, 1.50
+	// comings is how often all hosts come and go. maxGrown is the maximum ratio of the heap and of the number of series
+	// afterwards to those before.
+	comings, maxGrown = 5, 1.02
+)
+
+// metricsOn and metricsOff are the options of the controller with all metrics, and without metrics of routes.
+var metricsOn, metricsOff = []string{}, []string{"disable_route_metrics"}
+
+// metricsParts are the measurements of BENCH=-metrics. Each gets the site and writes its figures as rows of a table.
+var metricsParts = []func(ctx context.Context, o options, s site, to *strings.Builder) ([]bar, error){
+	metricsCost, metricsScrape, metricsGone,
+}
+
+// compareMetrics measures the cost of metrics, prints the figures, and returns the bars.
+func compareMetrics(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
+	backend, err := startBackend()
+	if err != nil {
+		return nil, err
+	}
+	defer backend.stop()
+	var bars []bar
+	var text strings.Builder
+	text.WriteString("\n## Metrics\n\n| work | figures |\n| --- | --- |\n")
+	s := site{o.binary, filepath.Join(folder, "metrics"), backend.address}
+	for _, part := range metricsParts {
+		more, err := part(ctx, o, s, &text)
+		if err != nil {
+			return nil, err
+		}
+		bars = append(bars, more...)
+	}
+	_, err = io.WriteString(out, text.String())
+	return bars, err
+}
+
+// metricsCost compares the requests per second with all metrics to those without metrics of routes, at one host and at
+// the largest number of hosts.
+func metricsCost(ctx context.Context, o options, s site, to *strings.Builder) (bars []bar, err error) {
+	for _, hosts := range []int{1, o.hosts[len(o.hosts)-1]} {
+		var both [2]*contestant
+		for side, with := range [][]string{metricsOn, metricsOff} {
+			a := applications{hosts: hosts, endpoints: 1, backend: s.backend}
+			c, err := startOurs(ctx, s, fmt.Sprintf("metrics-%d-%d", hosts, side), a, with...)
+			defer c.stop()
+			if err != nil {
+				return nil, err
+			}
+			both[side] = c
+		}
+		var rounds [2][]figures
+		for round := range o.rounds {
+			err := inTurn(round, func(side int) error {
+				f, err := both[side].overHosts(ctx, o, hosts)
+				rounds[side] = append(rounds[side], f)
+				return err
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
+		work := fmt.Sprintf("requests per second with all metrics, against none, %s hosts", thousands(float64(hosts)))
+		to.WriteString(row(work, fmt.Sprintf("%s and %s", thousands(middle(rates(rounds[0]))),
+			thousands(middle(rates(rounds[1]))))))
+		bars = append(bars, atLeast(work, minWithMetrics, rounds[0], rounds[1]))
+	}
+	return bars, nil
+}
+
+// overHosts sends short GETs to hosts that are evenly distributed over all hosts, one for each connection.
+func (c *contestant) overHosts(ctx context.Context, o options, hosts int) (figures, error) {
+	return c.awake(func() (figures, error) { return c.spread(o, hosts).run(ctx) })
+}
+
+// spread returns a load for hosts that are evenly distributed over all hosts.
+func (c *contestant) spread(o options, hosts int) load {
+	l := c.load(o, 1)
+	l.hosts = nil
+	for i := range min(hosts, o.connections) {
+		l.hosts = append(l.hosts, hostName(1+i*max(hosts/o.connections, 1)))
+	}
+	return l
+}
+
+// metricsScrape counts the series of routes that all had a request, measures a scrape, and compares the p99 of requests
+// during scrapes to the p99 without them.
+func metricsScrape(ctx context.Context, o options, s site, to *strings.Builder) ([]bar, error) {
+	hosts := o.hosts[len(o.hosts)-1]
+	c, err := startOurs(ctx, s, "metrics-scrape", applications{hosts: hosts, endpoints: 1, backend: s.backend},
+		metricsOn...)
+	defer c.stop()
+	if err := errors.Join(err, c.resume()); err != nil {
+		return nil, err
+	}
+	if err := c.visit(ctx, 1, hosts); err != nil {
+		return nil, err
+	}
+	text, err := c.ask(ctx, "/metrics")
+	if err != nil {
+		return nil, err
+	}
+	series := float64(strings.Count(text, "\nk8singress_route_")) / float64(hosts)
+	var times []float64
+	var latencies [2][]float64
+	for range o.rounds {
+		for side := range 2 {
+			l := c.spread(o, hosts)
+			l.perSecond, l.connections, l.warmUp, l.duration = victimRate, victimConnections, 0, 2*o.duration
+			during, end := context.WithCancel(ctx)
+			var scraping sync.WaitGroup
+			scraping.Go(func() { times = append(times, c.scrapes(during, side == 1)...) })
+			f, err := l.run(ctx)
+			end()
+			scraping.Wait()
+			if err != nil {
+				return nil, err
+			}
+			latencies[side] = append(latencies[side], float64(f.p99))
+		}
+	}
+	took, all := time.Duration(middle(times)), quotients(latencies[1], latencies[0])
+	name := thousands(float64(hosts)) + " routes with traffic: "
+	to.WriteString(row(name+"series of a route; a scrape; p99 without and during scrapes", fmt.Sprintf(
+		"%.1f; %v, %d bytes; %v and %v", series, took.Round(time.Millisecond), len(text),
+		time.Duration(middle(latencies[0])).Round(time.Microsecond),
+		time.Duration(middle(latencies[1])).Round(time.Microsecond))))
+	return []bar{
+		held(bar{Work: name + "series of a route", Bar: fmt.Sprintf("at most %d", maxSeries),
+			Measured: fmt.Sprintf("%.1f", series)}, series > 0 && series <= maxSeries),
+		held(bar{Work: name + "one scrape", Bar: fmt.Sprintf("at most %v", maxRouteScrape),
+			Measured: took.Round(time.Millisecond).String()}, took > 0 && took <= maxRouteScrape),
+		held(bar{Work: name + "p99 of requests during scrapes", Bar: fmt.Sprintf("at most %.2f", maxMeanwhile),
+			Measured: spread(all)}, middle(all) <= maxMeanwhile),
+	}, nil
+}
+
+// scrapes reads the metrics repeatedly until ctx ends, and returns the times of the complete scrapes. It does nothing
+// if on is false.
+func (c *contestant) scrapes(ctx context.Context, on bool) (times []float64) {
+	for on && ctx.Err() == nil {
+		begin := time.Now()
+		response, err := get(ctx, "http://"+c.admin+"/metrics", "")
+		if err != nil {
+			return times
+		}
+		_, err = io.Copy(io.Discard, response.Body)
+		if err := errors.Join(err, response.Body.Close()); err != nil {
+			return times
+		}
+		times = append(times, float64(time.Since(begin)))
+	}
+	return times
+}
+
+// visit sends one request to each of n hosts, from the number first on.
+func (c *contestant) visit(ctx context.Context, first, n int) error {
+	for i := first; i < first+n; i++ {
+		if !c.serves(ctx, i) {
+			return fmt.Errorf("%s: the host %s is not served: %w", c.name, hostName(i), ctx.Err())
+		}
+	}
+	return nil
+}
+
+// metricsGone lets all hosts come and go several times, with a request to each of them. It compares the number of
+// series and the heap with those before.
+func metricsGone(ctx context.Context, o options, s site, to *strings.Builder) ([]bar, error) {
+	hosts := o.hosts[len(o.hosts)-1]
+	c, err := startOurs(ctx, s, "metrics-gone", applications{hosts: 1, endpoints: 1, backend: s.backend}, metricsOn...)
+	defer c.stop()
+	if err := errors.Join(err, c.resume(), c.visit(ctx, 1, 1)); err != nil {
+		return nil, err
+	}
+	series, heap := make([]int, comings+1), make([]int64, comings+1)
+	for i := range series {
+		if i > 0 {
+			if err := c.comeAndGo(ctx, s, hosts); err != nil {
+				return nil, err
+			}
+		}
+		text, err := c.ask(ctx, "/metrics")
+		if err != nil {
+			return nil, err
+		}
+		series[i] = strings.Count(text, "\nk8singress_route_")
+		if heap[i], err = c.settledHeap(ctx); err != nil {
+			return nil, err
+		}
+	}
+	work := fmt.Sprintf("%s hosts come and go %d times: ", thousands(float64(hosts)), comings)
+	to.WriteString(row(work+"series; heap", fmt.Sprintf("%d; %d", series, heap)))
+	return []bar{
+		held(bar{Work: work + "series", Bar: fmt.Sprintf("at most %.2f", maxGrown),
+			Measured: fmt.Sprintf("%d, before %d", series[comings], series[0])}, series[comings] == series[0]),
+		held(bar{Work: work + "heap", Bar: fmt.Sprintf("at most %.2f", maxGrown), Measured: fmt.Sprintf(
+			"%.3f (%s, before %s)", float64(heap[comings])/float64(heap[0]), kilobytes(float64(heap[comings])),
+			kilobytes(float64(heap[0])))}, float64(heap[comings]) <= maxGrown*float64(heap[0])),
+	}, nil
+}
+
+// comeAndGo adds hosts, sends a request to each of them, and removes them.
+func (c *contestant) comeAndGo(ctx context.Context, s site, hosts int) error {
+	const file = "many.yaml"
+	a := applications{hosts: hosts, endpoints: 1, backend: s.backend}
+	var text strings.Builder
+	for i := 2; i <= hosts+1; i++ {
+		a.write(&text, i)
+	}
+	if err := writeWhole(c.manifests(), file, text.String()); err != nil {
+		return err
+	}
+	last := func(ctx context.Context) bool { return c.serves(ctx, hosts+1) }
+	if err := c.process.await(ctx, last); err != nil {
+		return err
+	}
+	if err := c.visit(ctx, 2, hosts); err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(c.manifests(), file)); err != nil {
+		return err
+	}
+	return c.process.await(ctx, func(ctx context.Context) bool { return !last(ctx) })
+}
+
+// settledHeap returns the size of the heap after several garbage collections, in bytes.
+func (c *contestant) settledHeap(ctx context.Context) (int64, error) {
+	var said runtimeFigures
+	for range collections {
+		var err error
+		if said, err = c.runtimeSays(ctx, "?gc=1&debug=1"); err != nil {
+			return 0, err
+		}
+	}
+	return said.heap, nil
+}
