@@ -21,7 +21,8 @@ type NginxOptions struct {
 	// Factor and MaxBuckets configure native histograms. There are none if Factor is zero.
 	Factor     float64
 	MaxBuckets uint32
-	// MaxSets is the maximum number of label sets with a path and a method.
+	// MaxSets is the maximum number of label sets of one namespace with a path and a method. All namespaces together can
+	// have an eighth more.
 	MaxSets int
 }
 
@@ -53,8 +54,9 @@ const (
 const histograms = int(Latencies) - 1
 
 // Nginx counts requests with the labels of ingress-nginx. The labels are a route, a method and a status, so that a
-// client cannot create more than a bounded number of label sets. Beyond the maximum, label sets have the value Other
-// for the path and the method. Beyond twice the maximum, all of their labels except the status have this value.
+// client cannot create more than a bounded number of label sets. If a namespace has reached its quota, its further
+// label sets have the value Other for the path and the method. These label sets have a quota of the same size. Beyond
+// it, all labels except the status have this value.
 type Nginx struct {
 	NginxOptions
 	// bounds are the upper bounds of the buckets of each histogram, in nanoseconds and bytes.
@@ -63,8 +65,8 @@ type Nginx struct {
 	mu        sync.Mutex
 	sets      map[setLabels]*set
 	latencies map[latencyLabels]*latency
-	// full is the number of label sets with a path, and merged of label sets with the path Other.
-	full, merged int
+	// full counts the label sets with a path, and merged the label sets of a namespace with the path Other.
+	full, merged quota
 	// unrouted stands for the route of requests that match no route. It is nil if they are not counted.
 	unrouted *Route
 	// limited is the number of requests that were counted without their path and method.
@@ -344,9 +346,9 @@ func canaryName(backend string) string {
 // lock.
 func (n *Nginx) acquire(labels setLabels) *set {
 	s, limited := n.sets[labels], false
-	if s == nil && n.full >= n.MaxSets {
+	if s == nil && n.full.isReached(labels.namespace, n.MaxSets) {
 		labels.path, labels.method, limited = Other, otherMethod, true
-		if s = n.sets[labels]; s == nil && n.merged >= n.MaxSets {
+		if s = n.sets[labels]; s == nil && n.merged.isReached(labels.namespace, n.MaxSets) {
 			labels = setLabels{Other, Other, Other, Other, Other, Other, otherMethod, labels.status}
 			s = n.sets[labels]
 		}
@@ -385,10 +387,13 @@ func (n *Nginx) newSet(labels setLabels, limited bool) *set {
 }
 
 func (n *Nginx) count(s *set, change int) {
-	if s.limited {
-		n.merged += change
-	} else {
-		n.full += change
+	switch {
+	case s.labels.namespace == Other:
+		// These label sets differ only in the status, so they need no quota.
+	case s.limited:
+		n.merged.add(s.labels.namespace, change)
+	default:
+		n.full.add(s.labels.namespace, change)
 	}
 }
 

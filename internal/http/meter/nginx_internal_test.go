@@ -164,6 +164,40 @@ func TestMaximumOfLabelSets(t *testing.T) {
 	}
 }
 
+// TestLabelSetsOfNamespaces checks that the label sets of one namespace, however many its endpoints cause with different
+// statuses, leave label sets to other namespaces.
+func TestLabelSetsOfNamespaces(t *testing.T) {
+	for _, maximum := range []int{8, 9, 15, 16, 100, 500} {
+		o := nginxOptions()
+		o.MaxSets = maximum
+		r := newRegistry(o)
+		n := r.Nginx()
+		greedy := r.Acquire(Labels{Namespace: "greedy", Ingress: "web", Service: "web", Host: "a.example", Path: "/"})
+		for _, method := range methodNames {
+			for status := 100; status < 600; status++ {
+				n.Record(greedy, request(method, status))
+			}
+		}
+		if n.full.used != maximum {
+			t.Errorf("one namespace has %d label sets, want %d", n.full.used, maximum)
+		}
+		for i := range 3 {
+			n.Record(r.Acquire(Labels{Namespace: fmt.Sprint("other-", i), Ingress: "web", Service: "web",
+				Host: "b.example", Path: "/x"}), request("GET", 200))
+		}
+		got := 0
+		for _, line := range counted(t, r) {
+			if strings.Contains(line, `method="GET",namespace="other-`) {
+				got++
+			}
+		}
+		if want := min(3, maximum/reserve); got != want {
+			t.Errorf("with a maximum of %d, %d of 3 other namespaces have their own label sets, want %d", maximum, got,
+				want)
+		}
+	}
+}
+
 // TestLabelSetsEnd checks that label sets end with their route, and that a request in progress does not bring them
 // back.
 func TestLabelSetsEnd(t *testing.T) {
@@ -190,8 +224,9 @@ func TestLabelSetsEnd(t *testing.T) {
 			r.Release(route)
 			n.Record(route, request("DELETE", 500))
 		}
-		if got := nginxText(t, r); got != "" || len(n.latencies) != 0 || n.full != 0 || n.merged != 0 {
-			t.Errorf("all routes have ended, and there is %q; %d, %d, %d", got, len(n.latencies), n.full, n.merged)
+		if got := nginxText(t, r); got != "" || len(n.latencies) != 0 || n.full.used != 0 || n.merged.used != 0 {
+			t.Errorf("all routes have ended, and there is %q; %d, %d, %d", got, len(n.latencies), n.full.used,
+				n.merged.used)
 		}
 	}
 }

@@ -407,8 +407,8 @@ type NginxMetrics struct {
 	BucketFactor float64 `json:"bucket_factor,omitempty"`
 	// MaxBuckets is the maximum number of buckets of a native histogram. Default: 100.
 	MaxBuckets int `json:"max_buckets,omitempty"`
-	// MaxLabelSets is the maximum number of different label sets of requests. Further label sets have the value _other
-	// for path and method. Default: 5000.
+	// MaxLabelSets is the maximum number of different label sets of requests of one namespace. All namespaces together
+	// can have an eighth more. Further label sets have the value _other for path and method. Default: 5000.
 	MaxLabelSets int `json:"max_label_sets,omitempty"`
 }
 
