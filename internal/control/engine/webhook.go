@@ -1,17 +1,9 @@
 package engine
 
 import (
-	"crypto/tls"
-
 	"github.com/k8singress/k8singress/internal/control/webhook"
 	"github.com/k8singress/k8singress/internal/model/settings"
 )
-
-// Certifier is implemented by a Publisher that keeps the certificate of the admission webhook in the cluster.
-type Certifier interface {
-	// GetCertificate returns the certificate for a handshake. It has the type of the field in tls.Config.
-	GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
-}
 
 // Reviews returns the numbers of reviews that the admission webhook has answered.
 func (e *Engine) Reviews() webhook.Counts { return e.reviews.Counts() }
@@ -33,8 +25,8 @@ func (l *loop) certificatesOf(o *settings.AdmissionWebhook) webhook.Certificates
 	if o.Certificate != "" {
 		return webhook.NewFiles(o.Certificate, o.Key, l.log).GetCertificate
 	}
-	if certifier, ok := l.publisher.(Certifier); ok {
-		return certifier.GetCertificate
+	if l.publisher == nil {
+		return nil
 	}
-	return nil
+	return l.publisher.GetCertificate
 }
