@@ -8,6 +8,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -131,6 +132,11 @@ func decode(text []byte) (*request, error) {
 		return nil, bad("the Ingress cannot be read: the field %.256s is a %.64s", wrong.Field, wrong.Value)
 	case r.reviewable() && r.Object == nil:
 		return nil, bad("the request has no object")
+	case r.reviewable():
+		// The API server never stores such an object, and translating it would take more than maxTime.
+		if err := validation.ValidateAnnotationsSize(r.Object.Metadata.Annotations); err != nil {
+			return nil, bad("the Ingress cannot be stored: %v", err)
+		}
 	}
 	return b.Request, nil
 }
