@@ -47,6 +47,8 @@ type View struct {
 	names     *names
 	fallbacks []*hosts.Contribution
 	inputs    inputs
+	// namespaces lists the namespaces whose objects are read. Empty means all namespaces.
+	namespaces []string
 	// AnyPathType is true if the ConfigMap sets strict-validate-path-type to false.
 	AnyPathType bool
 	// IgnoresSnippets is true if the administrator has set "snippets ignore".
@@ -64,6 +66,7 @@ func (t *Translator) View(s *snapshot.Snapshot) *View {
 		names:           &names{given: maps.Clone(t.names.given)},
 		fallbacks:       t.contributions(maps.Keys(t.fallbacks)),
 		inputs:          inputs{*t.inputs.hosts.Copy()},
+		namespaces:      t.options.Namespaces,
 		AnyPathType:     t.defaults.anyPathType,
 		IgnoresSnippets: t.options.Ingress.Defaults.IgnoreSnippets, Ingresses: len(t.results),
 	}
@@ -71,7 +74,7 @@ func (t *Translator) View(s *snapshot.Snapshot) *View {
 
 // Preview is the part of the translation that depends on a new version of one Ingress.
 type Preview struct {
-	// Ours is false if another controller serves the Ingress.
+	// Ours is false if another controller serves the Ingress, or if the namespace of the Ingress is not watched.
 	Ours bool
 	// Problems are the problems of the Ingress. They lack problems that several Ingresses have together, such as limits
 	// of a namespace. Annotations is the part of them that is described at ingress.Result.
@@ -102,6 +105,9 @@ type preview struct {
 // Preview translates a new version of an Ingress, and merges its settings with the settings of all other Ingresses. It
 // calls stop before each step. If stop returns true, Preview gives up and returns nil.
 func (v *View) Preview(object *networkingv1.Ingress, stop func() bool) *Preview {
+	if len(v.namespaces) > 0 && !slices.Contains(v.namespaces, object.Namespace) {
+		return &Preview{}
+	}
 	r := ingress.Translate(v.snapshot, object, v.options)
 	p := &preview{View: v, Result: r, ref: refOf(object), merges: map[string]merge{}}
 	result := &Preview{Ours: r.Ours, Problems: r.Problems, Annotations: r.Annotations}

@@ -96,8 +96,12 @@ func (r *review) paths(object *networkingv1.Ingress) {
 // annotations refuses annotations whose value cannot be read, and annotations that the administrator does not allow.
 // Values that only k8singress does not support are served as far as possible, so they cause warnings.
 func (r *review) annotations() {
+	found := make(map[report.Problem]bool, len(r.Annotations))
+	for _, p := range r.Annotations {
+		found[p] = true
+	}
 	r.move(func(p report.Problem) bool {
-		if !slices.Contains(r.Annotations, p) {
+		if !found[p] {
 			return false
 		}
 		switch p.Reason {

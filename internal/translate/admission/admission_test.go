@@ -43,6 +43,7 @@ var setters = map[string]func(*translate.Options){
 	"disable_catch_all":           func(o *translate.Options) { o.Ingress.DisableCatchAll = true },
 	"snippets ignore":             func(o *translate.Options) { o.Ingress.Defaults.IgnoreSnippets = true },
 	"host_ownership namespace":    func(o *translate.Options) { o.Ownership = ownership.Policy{Exclusive: true} },
+	"namespaces shop":             func(o *translate.Options) { o.Namespaces = []string{"shop"} },
 	"watch_ingress_without_class": func(o *translate.Options) { o.Ingress.WatchWithoutClass = true },
 }
 
@@ -207,6 +208,28 @@ func TestNothingIsKept(t *testing.T) {
 	stored := viewOf(options(), class(), first)
 	if a := admission.Review(stored, ingress("other", "second", "a.example"), nil, never); a.Refusal == "" {
 		t.Error("the path of a stored Ingress is free")
+	}
+}
+
+// BenchmarkManyProblems reviews an Ingress with the maximum number of annotations, which all are unknown, and many paths
+// whose Service does not exist. The time must grow linearly with their number.
+func BenchmarkManyProblems(b *testing.B) {
+	v := viewOf(options(), class())
+	for _, n := range []int{2_000, 8_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			o := ingress("shop", "web", "a.example")
+			paths := &o.Spec.Rules[0].HTTP.Paths
+			o.Annotations = map[string]string{}
+			for i := range n {
+				o.Annotations[fmt.Sprintf("nginx.ingress.kubernetes.io/%d", i)] = ""
+				path := (*paths)[0]
+				path.Path = fmt.Sprintf("/%d", i)
+				*paths = append(*paths, path)
+			}
+			for b.Loop() {
+				admission.Review(v, o, nil, never)
+			}
+		})
 	}
 }
 
