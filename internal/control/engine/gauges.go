@@ -88,8 +88,8 @@ func isIngress(object ir.Ref) bool { return object.Kind == kinds.Ingress }
 
 // Watcher is implemented by a Source that can become outdated, such as a cluster.
 type Watcher interface {
-	// Heard returns, for each kind of object, when the API server has last sent anything about its objects. For a folder
-	// of manifests, it returns when the folder was last read.
+	// Heard returns, for each kind of object, when the API server has last sent anything about its objects. For a
+	// folder of manifests, it returns when the folder was last read.
 	Heard() map[string]time.Time
 }
 

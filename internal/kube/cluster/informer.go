@@ -125,9 +125,12 @@ func (f *factory) informer(s scope) (*informer, error) {
 		return nil, err
 	}
 	selector := s.fieldSelector()
-	var source cache.ListerWatcher = kubeclient.Patient(cache.NewFilteredListWatchFromClient(client, s.kind.Resource, s.namespace,
-		func(o *metav1.ListOptions) { o.FieldSelector = selector }), func(err error) { f.errors.add(s, err) })
-	source = &listened{ListerWatcher: source, kind: s.kind.Name, to: f.heard}
+	requests := cache.NewFilteredListWatchFromClient(client, s.kind.Resource, s.namespace,
+		func(o *metav1.ListOptions) { o.FieldSelector = selector })
+	source := &listened{
+		ListerWatcher: kubeclient.Patient(requests, func(err error) { f.errors.add(s, err) }),
+		kind:          s.kind.Name, to: f.heard,
+	}
 	i := &informer{
 		scope: s, store: f.store, errors: f.errors, denied: make(chan struct{}),
 		shared:      cache.NewSharedIndexInformer(source, s.kind.New(), 0, cache.Indexers{}),

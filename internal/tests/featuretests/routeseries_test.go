@@ -187,8 +187,9 @@ func TestRouteRetries(t *testing.T) {
 	in.count(30)
 	const labels = `host="shop.example",ingress="web",namespace="default",path="/",service="web"`
 	in.eventually("the retries", func() error {
-		if got, want := in.metric("k8singress_route_retries_total{"+labels+"}"), f.asked[bad].Load(); got != float64(want) {
-			return fmt.Errorf("there are %v, want %d", got, want)
+		want := float64(f.asked[bad].Load())
+		if got := in.metric("k8singress_route_retries_total{" + labels + "}"); got != want {
+			return fmt.Errorf("there are %v, want %v", got, want)
 		}
 		return nil
 	})
