@@ -5,6 +5,7 @@ package nginxmetrics
 
 import (
 	"cmp"
+	"crypto/x509"
 	"iter"
 
 	"github.com/k8singress/k8singress/internal/control/engine"
@@ -148,17 +149,32 @@ func (s *State) writeCertificates(w *writer) {
 	}
 	w.family(exposition.Gauge, "ssl_certificate_info", "Always 1. The labels describe the certificate of a host.")
 	for use := range s.Certificates {
-		organization, serial := "", use.Leaf.SerialNumber.String()
-		if names := use.Leaf.Issuer.Organization; len(names) > 0 {
+		issuer, organization, serial := &use.Leaf.Issuer, "", serialOf(use.Leaf)
+		if names := issuer.Organization; len(names) > 0 {
 			organization = names[0]
 		}
 		w.Value(1, appendPairs(nil, []string{
-			"class", s.Class, "host", hostOf(use), "identifier", use.Leaf.Issuer.SerialNumber + "-" + serial,
-			"issuer_common_name", use.Leaf.Issuer.CommonName, "issuer_organization", organization,
+			"class", s.Class, "host", hostOf(use), "identifier", short(issuer.SerialNumber) + "-" + serial,
+			"issuer_common_name", short(issuer.CommonName),
+			"issuer_organization", short(organization),
 			"namespace", use.Namespace, "public_key_algorithm", use.Leaf.PublicKeyAlgorithm.String(),
 			"secret_name", use.Secret, "serial_number", serial,
 		})...)
 	}
+}
+
+// maxLabel is the maximum size of a label from a certificate in bytes, and of a serial number in bits. The names in a
+// certificate can be as long as its Secret, and the metrics repeat them for each host.
+const maxLabel = 512
+
+func short(text string) string { return text[:min(len(text), maxLabel)] }
+
+// serialOf returns the serial number of a certificate, or "" if it is too long. RFC 5280 allows 20 bytes.
+func serialOf(c *x509.Certificate) string {
+	if c.SerialNumber.BitLen() > maxLabel {
+		return ""
+	}
+	return c.SerialNumber.String()
 }
 
 // hostOf returns the host of a certificate. ingress-nginx calls the default host "_".

@@ -159,3 +159,19 @@ func TestHostileNames(t *testing.T) {
 	s.Orphans[0].Ingress.Name, s.Pod = hostile, hostile
 	text(t, s)
 }
+
+// TestLongNamesInCertificates checks that the certificate of one tenant cannot make the metrics large: they repeat its
+// issuer and its serial number for each host.
+func TestLongNamesInCertificates(t *testing.T) {
+	const size, hosts = 500_000, 100
+	long := strings.Repeat("x", size)
+	leaf := &x509.Certificate{
+		SerialNumber: new(big.Int).Lsh(big.NewInt(1), size),
+		Issuer:       pkix.Name{CommonName: long, Organization: []string{long}, SerialNumber: long},
+	}
+	s := state()
+	s.Certificates = slices.Values(slices.Repeat([]certs.Use{{Host: "a.example", Secret: "tls", Leaf: leaf}}, hosts))
+	if got := len(text(t, s)); got > hosts*2500 {
+		t.Errorf("the metrics have %d bytes for %d hosts", got, hosts)
+	}
+}

@@ -21,8 +21,8 @@ type NginxOptions struct {
 	// Factor and MaxBuckets configure native histograms. There are none if Factor is zero.
 	Factor     float64
 	MaxBuckets uint32
-	// MaxSets is the maximum number of label sets of one namespace with a path and a method. All namespaces together can
-	// have an eighth more.
+	// MaxSets is the maximum number of label sets of one namespace with a path and a method. All namespaces together
+	// can have an eighth more.
 	MaxSets int
 }
 

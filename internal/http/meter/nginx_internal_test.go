@@ -164,8 +164,8 @@ func TestMaximumOfLabelSets(t *testing.T) {
 	}
 }
 
-// TestLabelSetsOfNamespaces checks that the label sets of one namespace, however many its endpoints cause with different
-// statuses, leave label sets to other namespaces.
+// TestLabelSetsOfNamespaces checks that the label sets of one namespace, however many its endpoints cause with
+// different statuses, leave label sets to other namespaces.
 func TestLabelSetsOfNamespaces(t *testing.T) {
 	for _, maximum := range []int{8, 9, 15, 16, 100, 500} {
 		o := nginxOptions()
