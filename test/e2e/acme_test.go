@@ -32,6 +32,11 @@ type replicas struct {
 const orderTime = time.Second
 
 func newReplicas(t *testing.T, count int, lines ...string) *replicas {
+	return newReplicasWith(t, count, "", lines...)
+}
+
+// newReplicasWith starts replicas with lines of the global option k8singress, and with other global options.
+func newReplicasWith(t *testing.T, count int, global string, lines ...string) *replicas {
 	c := newCluster(t)
 	r := &replicas{cluster: c}
 	httpPort, tlsPort := r.balance(count, 8080), r.balance(count, 8443)
@@ -45,8 +50,8 @@ func newReplicas(t *testing.T, count int, lines ...string) *replicas {
 	r.roots.AppendCertsFromPEM(issuer)
 	for number := range count {
 		o := c.options(number, append(lines, "acme_ca "+authority.Directory)...)
-		o.Global = fmt.Sprintf("\tstorage kubernetes {\n\t\tnamespace %s\n\t\tkubeconfig %s\n\t}\n", c.namespace,
-			c.inside.Kubeconfig())
+		o.Global = global + fmt.Sprintf("\tstorage kubernetes {\n\t\tnamespace %s\n\t\tkubeconfig %s\n\t}\n",
+			c.namespace, c.inside.Kubeconfig())
 		o.Environment = []string{"SSL_CERT_FILE=" + authority.Root}
 		r.all = append(r.all, c.caddy(o))
 	}
