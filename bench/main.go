@@ -84,6 +84,19 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(folder)
+	var bars []bar
+	for _, part := range o.parts() {
+		more, err := part(ctx, o, folder, out)
+		if err != nil {
+			return err
+		}
+		bars = append(bars, more...)
+	}
+	return writeBars(out, bars)
+}
+
+// parts returns the comparisons that the flags select.
+func (o options) parts() []comparison {
 	annotations := []comparison{comparePrices, compareAddresses, compareWeights, compareAnnotated}
 	snippets := []comparison{compareSnippets, compareManySnippets}
 	metrics := []comparison{compareMetrics, compareNginxNames}
@@ -111,15 +124,7 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 	case o.metrics:
 		parts = metrics
 	}
-	var bars []bar
-	for _, part := range parts {
-		more, err := part(ctx, o, folder, out)
-		if err != nil {
-			return err
-		}
-		bars = append(bars, more...)
-	}
-	return writeBars(out, bars)
+	return parts
 }
 
 // comparison measures something, prints the figures, and returns the bars. It may write files to folder.

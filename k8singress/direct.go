@@ -123,8 +123,8 @@ func (d *direct) prepareForCaddy(w http.ResponseWriter, r *http.Request) *http.R
 	return caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, d.server)
 }
 
-// byCaddy lets handler, which passes requests to Caddy's HTTP server, handle a request. clients determines the client of
-// the request for the access log.
+// byCaddy lets handler, which passes requests to Caddy's HTTP server, handle a request. clients determines the client
+// of the request for the access log.
 func byCaddy(handler http.Handler, clients *realip.Policy, w message.Writer, r *message.Request) {
 	answer := message.NewResponseWriter(w, w.Head)
 	end := accountOthers(clients, w, r)

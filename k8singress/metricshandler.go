@@ -53,7 +53,8 @@ func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.
 	if err != nil {
 		return fmt.Errorf("reading the metrics: %w", err)
 	}
-	format := expfmt.Negotiate(r.Header)
+	format := expfmt.NegotiateAccept(r.Header, expfmt.FmtProtoDelim, expfmt.FmtProtoText, expfmt.FmtProtoCompact,
+		expfmt.FmtText)
 	w.Header().Set("Content-Type", string(format))
 	w.Header().Add("Vary", "Accept, Accept-Encoding")
 	var to io.Writer = w

@@ -367,8 +367,8 @@ type Options struct {
 	DefaultBackend ir.ServicePort
 	// Followed lists the Service ports that Caddy modules use, sorted.
 	Followed []ir.FollowedPort
-	// Namespaces lists the namespaces whose objects are read. Empty means all namespaces. It is used in messages, and by
-	// View, because the API server also asks about Ingresses of other namespaces.
+	// Namespaces lists the namespaces whose objects are read. Empty means all namespaces. It is used in messages, and
+	// by View, because the API server also asks about Ingresses of other namespaces.
 	Namespaces []string
 	// Ownership is the policy that decides which namespace owns a host.
 	Ownership ownership.Policy

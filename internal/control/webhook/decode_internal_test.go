@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -23,16 +24,16 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		var any any
-		if json.Unmarshal([]byte(text), &any) == nil {
-			if got := count(any); got > values+1 {
+		var value any
+		if json.Unmarshal([]byte(text), &value) == nil {
+			if got := count(value); got > values+1 {
 				t.Errorf("%q has %d values, and scan counts %d", text, got, values)
 			}
 		}
 		r, err := decode([]byte(text))
 		if err != nil {
-			if got := err.(*refused); got.status != 400 || len(got.text) > 1000 {
-				t.Errorf("%d: %q", got.status, got.text)
+			if got := (*refused)(nil); !errors.As(err, &got) || got.status != 400 || len(got.text) > 1000 {
+				t.Errorf("%v", err)
 			}
 			return
 		}

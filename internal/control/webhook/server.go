@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log"
 	"net"
 	"net/http"
 	"sync"
@@ -147,11 +146,12 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 func (s *Server) server() *http.Server {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
+	peerFaults, _ := zap.NewStdLogAt(s.log, zap.DebugLevel) // It only fails for an unknown level.
 	return &http.Server{
 		Handler: s.handler, Protocols: protocols, MaxHeaderBytes: maxHeader,
 		ReadHeaderTimeout: headerTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
-		// The peer's faults, such as a request without TLS, are not ours to report at a higher level.
-		ErrorLog: log.New(debugLog{s.log}, "", 0),
+		// Faults of a peer, such as a request without TLS, concern no user, so they are logged at debug level.
+		ErrorLog: peerFaults,
 		TLSConfig: &tls.Config{
 			MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
 			GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -162,14 +162,6 @@ func (s *Server) server() *http.Server {
 			},
 		},
 	}
-}
-
-// debugLog writes the messages of a server at debug level.
-type debugLog struct{ log *zap.Logger }
-
-func (l debugLog) Write(text []byte) (int, error) {
-	l.log.Debug(string(text))
-	return len(text), nil
 }
 
 // limit returns a listener that accepts at most maxConnections connections at a time. It closes further ones.

@@ -179,7 +179,9 @@ func TestBadInput(t *testing.T) {
 		"wrong type":     {path, with(`"host":"a.example"`, `"host":7`), 400, "host is a number"},
 		"nested 10,000":  {path, with("80", strings.Repeat("[", 10_000)), 400, "nested deeper"},
 		"many values":    {path, with("80", "["+strings.Repeat("{},", 1<<20)+"{}]"), 413, "more than 300000 values"},
-		"annotations":    {path, review(`{"a":"` + strings.Repeat("x", 256<<10) + `"}`), 400, "annotations size 262145 is"},
+		"annotations": {
+			path, review(`{"a":"` + strings.Repeat("x", 256<<10) + `"}`), 400, "annotations size 262145 is",
+		},
 		"just too large": {path, strings.Repeat(" ", 9<<20+1), 413, "larger than 9 MiB"},
 		"HTML in names":  {path, strings.ReplaceAll(good, "Ingress", "<script>"), 400, "<script>"},
 	} {
@@ -190,8 +192,12 @@ func TestBadInput(t *testing.T) {
 			}
 		})
 	}
-	if response, err := r.Get("https://" + r.address + path); err != nil || response.StatusCode != 405 {
-		t.Errorf("GET: %v, %v", response, err)
+	response, err := r.Get("https://" + r.address + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if response.Body.Close(); response.StatusCode != http.StatusMethodNotAllowed {
+		t.Errorf("GET: %v", response)
 	}
 	if a := r.answer(good); !a.Allowed {
 		t.Errorf("afterwards: %+v", a)
@@ -349,8 +355,11 @@ func TestLeaving(t *testing.T) {
 	r := start(t)
 	r.leaving = true
 	response, err := r.Post("https://"+r.address+path, "application/json", strings.NewReader(review("{}")))
-	if err != nil || !response.Close || response.StatusCode != http.StatusOK {
-		t.Errorf("%+v, %v", response, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if response.Body.Close(); !response.Close || response.StatusCode != http.StatusOK {
+		t.Errorf("%+v", response)
 	}
 }
 
@@ -390,9 +399,11 @@ func TestFiles(t *testing.T) {
 		"half": two.PEM()[:100], "empty": nil, "of another key": two.PEM(), "garbage": bytes.Repeat([]byte("x"), 99),
 	} {
 		write(certificate, half)
-		time.Sleep(1100 * time.Millisecond)
-		if err := serves("one")(); err != nil {
-			t.Errorf("%s: %v", name, err)
+		// The files are checked at most once in a second.
+		for begin := time.Now(); time.Since(begin) < 1100*time.Millisecond; {
+			if err := serves("one")(); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
 		}
 	}
 	write(certificate, two.PEM())

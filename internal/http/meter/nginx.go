@@ -130,8 +130,9 @@ func (n *Nginx) boundsOf(histogram int) []float64 {
 		return n.Lengths
 	case Sent:
 		return n.Sizes
+	default:
+		return n.Times
 	}
-	return n.Times
 }
 
 // scale is the number of counted units in the unit of a histogram: nanoseconds in a second, or bytes in a byte.
@@ -139,8 +140,9 @@ func scale(histogram int) float64 {
 	switch NginxMetric(histogram + 1) {
 	case Received, Answers, Sent:
 		return 1
+	default:
+		return float64(time.Second)
 	}
-	return float64(time.Second)
 }
 
 // methodNames are the values of the label method.

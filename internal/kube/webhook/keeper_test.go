@@ -66,8 +66,8 @@ func TestKeep(t *testing.T) {
 	for _, entry := range now.ManagedFields {
 		want := `{"f:webhooks":{"k:{\"name\":\"validate.nginx.ingress.kubernetes.io\"}":` +
 			`{".":{},"f:clientConfig":{"f:caBundle":{}},"f:name":{}}}}`
-		if entry.Manager == "k8singress-webhook" && string(entry.FieldsV1.Raw) != want {
-			t.Errorf("the controller owns %s", entry.FieldsV1.Raw)
+		if entry.Manager == "k8singress-webhook" && entry.FieldsV1.GetRawString() != want {
+			t.Errorf("the controller owns %s", entry.FieldsV1.GetRawString())
 		}
 	}
 	if v := leader.Verdicts(); len(v) > 0 {

@@ -77,12 +77,11 @@ type Writer struct {
 	err     error
 }
 
-// New returns a Writer for a format that expfmt.Negotiate has returned: one of the protobuf formats, or the text
+// New returns a Writer for a format from expfmt.NegotiateAccept: one of the protobuf formats, or the text
 // format. It does not write the OpenMetrics format, in which the names of counters end with _total.
 func New(to io.Writer, format expfmt.Format) *Writer {
 	w := &Writer{to: to}
-	switch format.FormatType() {
-	case expfmt.TypeProtoDelim, expfmt.TypeProtoText, expfmt.TypeProtoCompact:
+	if format.FormatType() != expfmt.TypeTextPlain {
 		w.encoder = expfmt.NewEncoder(to, format)
 	}
 	return w

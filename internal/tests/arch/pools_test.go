@@ -44,11 +44,15 @@ func pooledIn(file *ast.File) (faults []string) {
 	return faults
 }
 
-// releases reports whether a call is a call of Release, or of a function that calls Release.
+// releases reports whether a call is a call of Release without arguments, or of a function that calls it. The method
+// Release of a semaphore takes a weight, and may be deferred.
 func releases(call *ast.CallExpr) (found bool) {
 	ast.Inspect(call, func(n ast.Node) bool {
-		selector, ok := n.(*ast.SelectorExpr)
-		found = found || ok && selector.Sel.Name == "Release"
+		call, ok := n.(*ast.CallExpr)
+		if ok && len(call.Args) == 0 {
+			selector, isMethod := call.Fun.(*ast.SelectorExpr)
+			found = found || isMethod && selector.Sel.Name == "Release"
+		}
 		return !found
 	})
 	return found
@@ -64,6 +68,7 @@ func TestPooledMemoryFaultsAreFound(t *testing.T) {
 		`func f() { defer h.Release() }`:                     {deferredRelease},
 		`func f() { defer func() { h.buffer.Release() }() }`: {deferredRelease},
 		`func f() { h.Release(); defer h.Close() }`:          nil,
+		`func f() { defer semaphore.Release(1) }`:            nil,
 	} {
 		file, err := parser.ParseFile(token.NewFileSet(), "a.go", "package a; "+text, 0)
 		if err != nil {

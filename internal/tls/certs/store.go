@@ -17,8 +17,8 @@ import (
 )
 
 // Store holds the certificates of hosts and listeners. The certificates come from Secrets or from issuers.
-// GetCertificate, Find, FindFor, Own, Ends and Uses are safe for concurrent use; all other methods must be called from a
-// single goroutine.
+// GetCertificate, Find, FindFor, Own, Ends and Uses are safe for concurrent use; all other methods must be called from
+// a single goroutine.
 type Store struct {
 	// hosts maps host names to *host. The default certificate has the name "".
 	hosts sync.Map
@@ -338,8 +338,8 @@ type Use struct {
 	Leaf              *x509.Certificate
 }
 
-// Uses yields the certificates of all hosts, in no particular order. A host with two Secrets has two certificates. It is
-// safe for concurrent use.
+// Uses yields the certificates of all hosts, in no particular order. A host with two Secrets has two certificates. It
+// is safe for concurrent use.
 func (s *Store) Uses() iter.Seq[Use] {
 	return func(yield func(Use) bool) {
 		s.hosts.Range(func(name, value any) bool {

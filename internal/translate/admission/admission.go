@@ -109,8 +109,9 @@ func (r *review) annotations() {
 			return p.Severity == report.Error
 		case report.AnnotationNotAllowed:
 			return p.Severity == report.Error || !r.IgnoresSnippets
+		default:
+			return false
 		}
-		return false
 	})
 }
 

@@ -211,8 +211,8 @@ func TestNothingIsKept(t *testing.T) {
 	}
 }
 
-// BenchmarkManyProblems reviews an Ingress with the maximum number of annotations, which all are unknown, and many paths
-// whose Service does not exist. The time must grow linearly with their number.
+// BenchmarkManyProblems reviews an Ingress with the maximum number of annotations, which all are unknown, and many
+// paths whose Service does not exist. The time must grow linearly with their number.
 func BenchmarkManyProblems(b *testing.B) {
 	v := viewOf(options(), class())
 	for _, n := range []int{2_000, 8_000} {
