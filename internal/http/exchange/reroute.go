@@ -40,8 +40,9 @@ func (x *Exchange) Reroute(at Arrival) {
 	*x = Exchange{
 		Request: x.Request, Writer: at.writer, Prepare: x.Prepare, CaddyContext: x.CaddyContext,
 		Clients: x.Clients, Global: x.Global, Headers: x.Headers, Variables: x.Variables,
-		ByServer: x.ByServer, ForAllResponses: at.changes, CloseConn: x.CloseConn,
-		Span: x.Span, Retained: x.Retained, Reroutes: x.Reroutes + 1, From: from,
+		ByServer: x.ByServer, ForAllResponses: at.changes, CloseConn: x.CloseConn, ErrorBodies: x.ErrorBodies,
+		Meter: x.Meter, // If there is no route for the new path, the request counts for the previous route.
+		Span:  x.Span, Retained: x.Retained, Reroutes: x.Reroutes + 1, From: from,
 		ServerProgram: x.ServerProgram,
 		client:        x.client, hasClient: x.hasClient, id: x.id, hasID: x.hasID,
 		scripted: x.scripted, defined: x.defined, received: x.received, limited: x.limited,

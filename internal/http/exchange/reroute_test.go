@@ -9,6 +9,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/http/meter"
 	"github.com/k8singress/k8singress/internal/http/mtls"
 	"github.com/k8singress/k8singress/internal/http/variables"
 	"github.com/k8singress/k8singress/internal/model/ir"
@@ -21,6 +22,7 @@ func TestReroute(t *testing.T) {
 	x, _ := exchangetest.New(t, "GET http://shop.example/a")
 	x.Headers = &exchange.Headers{}
 	x.ByServer, x.CloseConn, x.Retained = &message.Changes{}, true, true
+	x.ErrorBodies, x.Meter = true, &meter.Route{}
 	x.Prepare = func(http.ResponseWriter, *http.Request) *http.Request { return nil }
 	change := exchange.Changes{{}}
 	x.ForAllResponses = change
@@ -50,6 +52,7 @@ func TestReroute(t *testing.T) {
 	kept := []string{
 		"Request", "Clients", "Global", "Headers", "Writer", "ByServer", "ForAllResponses", "CloseConn", "Prepare",
 		"Reroutes", "Retained", "client", "hasClient", "id", "hasID", "scripted", "Variables", "defined", "From",
+		"ErrorBodies", "Meter",
 	}
 	fields := reflect.ValueOf(x).Elem()
 	for i := range fields.NumField() {
