@@ -8,14 +8,11 @@ import (
 	"math"
 	"net/http"
 	"net/url"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
-
-	"sigs.k8s.io/yaml"
 
 	"github.com/k8singress/k8singress/internal/tests/daemons"
 	"github.com/k8singress/k8singress/internal/tests/fixture"
@@ -33,13 +30,15 @@ const (
 type sourceOfQueries struct {
 	Source string `json:"source"`
 	// Kept means that the label namespace of the series is kept, because the target has no label with this name.
-	Kept        bool    `json:"kept"`
-	Expressions []query `json:"expressions"`
+	Kept        bool     `json:"kept"`
+	Expressions []*query `json:"expressions"`
 }
 
 // query is an expression, with the value that it must have during the load.
 type query struct {
 	Expr string `json:"expr"`
+	// Panel is the title of a panel of our dashboard, or the name of our alert, whose expression it is.
+	Panel string `json:"panel"`
 	// Labels select one series of the result. Without them, the result must be a single series.
 	Labels map[string]string `json:"labels"`
 	// Want is a number, or the name of a value that the test measures.
@@ -131,9 +130,14 @@ type prometheus struct {
 func startPrometheus(t *testing.T, target, labels string) *prometheus {
 	t.Helper()
 	p := &prometheus{t, fixture.Address(t)}
-	daemons.StartPrometheus(t, p.address, fmt.Sprintf("global: {scrape_interval: 1s, scrape_timeout: 1s}\n"+
-		"scrape_configs:\n- job_name: controller\n  honor_labels: false\n  static_configs:\n  - targets: [%q]\n    %s\n",
-		target, labels))
+	daemons.StartPrometheus(t, p.address, fmt.Sprintf(`global: {scrape_interval: 1s, scrape_timeout: 1s}
+scrape_configs:
+- job_name: controller
+  honor_labels: false
+  static_configs:
+  - targets: [%q]
+    %s
+`, target, labels))
 	return p
 }
 
@@ -194,19 +198,12 @@ func (p *prometheus) get(path string, into any) error {
 	return json.Unmarshal(answer.Data, into)
 }
 
-// TestDashboards evaluates the expressions of ingress-nginx's dashboards and alerts, and the ones of Flagger, with
-// Prometheus, and compares their values with the requests that it sends.
+// TestDashboards evaluates the expressions of dashboards and alerts of ingress-nginx and of our chart, and the ones of
+// Flagger, with Prometheus, and compares their values with the requests that it sends.
 func TestDashboards(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "ingress-nginx")
 	t.Setenv("POD_NAME", "controller-0")
-	text, err := os.ReadFile("testdata/dashboards.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var sources []sourceOfQueries
-	if err := yaml.UnmarshalStrict(text, &sources); err != nil {
-		t.Fatal(err)
-	}
+	sources := readQueries(t)
 	l := newRoundLoad(t)
 	replacing, keeping := startPrometheus(t, l.gate, targetLabels), startPrometheus(t, l.health, "labels: {}")
 	var pending []*query
@@ -216,7 +213,7 @@ func TestDashboards(t *testing.T) {
 			if s.Kept {
 				q.at = keeping
 			}
-			pending = append(pending, &q)
+			pending = append(pending, q)
 		}
 	}
 	// The load lasts twice the range of the expressions.

@@ -201,6 +201,7 @@ func (l *roundLoad) measured() map[string]span {
 		"validity of the certificate": {left - 10, left + 10},
 		"seconds of a round":          {5 * slow, total},
 		"seconds to connect":          {0, total / 18},
+		"mean duration":               {5 * slow / 18, total / 18},
 		"milliseconds to connect":     {0, 1000 * total / 18},
 		"nothing happens":             {math.NaN(), math.NaN()},
 	}
@@ -210,8 +211,8 @@ func (l *roundLoad) measured() map[string]span {
 	return all
 }
 
-// quantile returns the bounds of the buckets in which a quantile of the durations may be. More than 20 % of the requests
-// are slow. Clients see longer durations than the controller.
+// quantile returns the bounds of the buckets in which a quantile of the durations may be. More than 20 % of the
+// requests are slow. Clients see longer durations than the controller.
 func quantile(rounds [][]time.Duration, q float64) span {
 	bounds := []float64{0, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}
 	longest := time.Duration(0)
