@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -127,7 +128,7 @@ func metricsScrape(ctx context.Context, o options, s site, to *strings.Builder) 
 			l.perSecond, l.connections, l.warmUp, l.duration = victimRate, victimConnections, 0, 2*o.duration
 			during, end := context.WithCancel(ctx)
 			var scraping sync.WaitGroup
-			scraping.Go(func() { times = append(times, c.scrapes(during, side == 1)...) })
+			scraping.Go(func() { times = append(times, c.scrapes(ctx, during, side == 1)...) })
 			f, err := l.run(ctx)
 			end()
 			scraping.Wait()
@@ -153,10 +154,10 @@ func metricsScrape(ctx context.Context, o options, s site, to *strings.Builder) 
 	}, nil
 }
 
-// scrapes reads the metrics repeatedly until ctx ends, and returns the times of the complete scrapes. It does nothing
-// if on is false.
-func (c *contestant) scrapes(ctx context.Context, on bool) (times []float64) {
-	for on && ctx.Err() == nil {
+// scrapes reads the metrics repeatedly, and returns the times. It begins no scrape when the context during has ended,
+// and none at all if on is false.
+func (c *contestant) scrapes(ctx, during context.Context, on bool) (times []float64) {
+	for on && during.Err() == nil {
 		begin := time.Now()
 		response, err := get(ctx, "http://"+c.admin+"/metrics", "")
 		if err != nil {
@@ -228,8 +229,7 @@ func (c *contestant) comeAndGo(ctx context.Context, s site, hosts int) error {
 	if err := writeWhole(c.manifests(), file, text.String()); err != nil {
 		return err
 	}
-	last := func(ctx context.Context) bool { return c.serves(ctx, hosts+1) }
-	if err := c.process.await(ctx, last); err != nil {
+	if err := c.process.await(ctx, func(ctx context.Context) bool { return c.serves(ctx, hosts+1) }); err != nil {
 		return err
 	}
 	if err := c.visit(ctx, 2, hosts); err != nil {
@@ -238,7 +238,19 @@ func (c *contestant) comeAndGo(ctx context.Context, s site, hosts int) error {
 	if err := os.Remove(filepath.Join(c.manifests(), file)); err != nil {
 		return err
 	}
-	return c.process.await(ctx, func(ctx context.Context) bool { return !last(ctx) })
+	// The endpoints of a host go before its routes, so requests get 503 for a while.
+	return c.process.await(ctx, func(ctx context.Context) bool { return c.lacks(ctx, hosts+1) })
+}
+
+// lacks reports whether a request to a host gets 404. Hosts are counted from 1.
+func (c *contestant) lacks(ctx context.Context, host int) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.http+"/", nil)
+	if err != nil {
+		return false
+	}
+	request.Host = hostName(host)
+	response, err := http.DefaultClient.Do(request)
+	return err == nil && response.Body.Close() == nil && response.StatusCode == http.StatusNotFound
 }
 
 // settledHeap returns the size of the heap after several garbage collections, in bytes.
