@@ -59,6 +59,8 @@ const histograms = int(Latencies) - 1
 // it, all labels except the status have this value.
 type Nginx struct {
 	NginxOptions
+	// generation is higher than the generation of the counters that these counters have replaced.
+	generation uint64
 	// bounds are the upper bounds of the buckets of each histogram, in nanoseconds and bytes.
 	bounds [histograms][]int64
 
@@ -277,8 +279,8 @@ type setOf struct {
 	set    *set
 }
 
-// find returns the label set for a request, or nil if the route has ended. A route has few statuses for each method, so
-// that a search is faster than a map.
+// find returns the label set for a request, or nil if the route has ended or n has been replaced. A route has few
+// statuses for each method, so that a search is faster than a map.
 func (n *Nginx) find(route *Route, method, status uint16) *set {
 	if sets := route.sets.Load(); sets != nil && sets.owner == n {
 		if list := sets.lists[method].Load(); list != nil {
@@ -299,10 +301,9 @@ func (n *Nginx) add(route *Route, method, status uint16) *set {
 	if route.ended.Load() {
 		return nil
 	}
-	sets := route.sets.Load()
-	if sets == nil || sets.owner != n {
-		sets = &routeSets{owner: n}
-		route.sets.Store(sets)
+	sets := n.setsOf(route)
+	if sets == nil {
+		return nil
 	}
 	var list []*setOf
 	if before := sets.lists[method].Load(); before != nil {
@@ -317,6 +318,23 @@ func (n *Nginx) add(route *Route, method, status uint16) *set {
 	list = append(slices.Clone(list), &setOf{status, s})
 	sets.lists[method].Store(&list)
 	return s
+}
+
+// setsOf returns the label sets of a route in n. It returns nil if the route has label sets of newer counters already:
+// a request that has begun before these must not remove them from the route, because they would never end.
+func (n *Nginx) setsOf(route *Route) *routeSets {
+	for {
+		sets := route.sets.Load()
+		switch {
+		case sets != nil && sets.owner == n:
+			return sets
+		case sets != nil && sets.owner.generation > n.generation:
+			return nil
+		}
+		if own := (&routeSets{owner: n}); route.sets.CompareAndSwap(sets, own) {
+			return own
+		}
+	}
 }
 
 // labelsOf returns the labels of ingress-nginx for a route. A canary has the labels of the Ingress beside which it

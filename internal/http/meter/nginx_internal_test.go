@@ -231,6 +231,21 @@ func TestLabelSetsEnd(t *testing.T) {
 	}
 }
 
+// TestLabelSetsAfterNewOptions checks that a request that still uses the counters from before a change of the options
+// does not keep the new label sets of its route alive.
+func TestLabelSetsAfterNewOptions(t *testing.T) {
+	r := newRegistry(nginxOptions())
+	route, before, o := r.Acquire(Labels{Host: "a"}), r.Nginx(), nginxOptions()
+	o.StatusClasses = true
+	r.SetNginx(&o)
+	r.Nginx().Record(route, request("GET", 200))
+	before.Record(route, request("GET", 200))
+	r.Release(route)
+	if got := counted(t, r); len(got) > 0 {
+		t.Errorf("the route has ended, and there is %q", got)
+	}
+}
+
 // TestNativeHistograms checks that only the protobuf format has native histograms, beside the classic buckets.
 func TestNativeHistograms(t *testing.T) {
 	o := nginxOptions()

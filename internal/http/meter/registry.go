@@ -65,6 +65,8 @@ type Registry struct {
 	peak int
 	// nginx is nil without the metrics with the names of ingress-nginx.
 	nginx atomic.Pointer[Nginx]
+	// generations is the number of calls of newNginx.
+	generations atomic.Uint64
 }
 
 // SetNginx starts to count requests with the names of ingress-nginx, or stops if o is nil. If the options are the same
@@ -75,7 +77,9 @@ func (r *Registry) SetNginx(o *NginxOptions) {
 	case o == nil:
 		r.nginx.Store(nil)
 	case before == nil || !before.Equal(o):
-		r.nginx.Store(newNginx(*o))
+		n := newNginx(*o)
+		n.generation = r.generations.Add(1)
+		r.nginx.Store(n)
 	}
 }
 
