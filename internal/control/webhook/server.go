@@ -21,7 +21,8 @@ import (
 type Certificates func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 
 // The limits of connections. The API server needs few of them. A connection without a request is closed after
-// headerTimeout, so that other programs cannot use all connections for long.
+// headerTimeout. At the limit, an idle connection is closed to accept another, so that other programs cannot keep the
+// API server out with idle connections. The API server closes its own idle connections before idleTimeout.
 const (
 	maxConnections = 128
 	maxHeader      = 16 << 10
@@ -41,6 +42,8 @@ type Server struct {
 	// certificates is the current source of certificates. Each handshake uses the latest one.
 	certificates atomic.Pointer[Certificates]
 	connections  chan struct{}
+	// idle is the set of the connections that wait for their next request. Its keys are *tls.Conn.
+	idle sync.Map
 
 	mu sync.Mutex
 	// address is where the server should listen, or "". changed is closed when it changes.
@@ -150,6 +153,13 @@ func (s *Server) server() *http.Server {
 	return &http.Server{
 		Handler: s.handler, Protocols: protocols, MaxHeaderBytes: maxHeader,
 		ReadHeaderTimeout: headerTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+		ConnState: func(c net.Conn, state http.ConnState) {
+			if state == http.StateIdle {
+				s.idle.Store(c, nil)
+			} else {
+				s.idle.Delete(c)
+			}
+		},
 		// Faults of a peer, such as a request without TLS, concern no user, so they are logged at debug level.
 		ErrorLog: peerFaults,
 		TLSConfig: &tls.Config{
@@ -164,12 +174,23 @@ func (s *Server) server() *http.Server {
 	}
 }
 
-// limit returns a listener that accepts at most maxConnections connections at a time. It closes further ones.
-func (s *Server) limit(l net.Listener) net.Listener { return &limited{l, s.connections} }
+// closeIdle closes one idle connection, if there is one. It does not wait for its peer.
+func (s *Server) closeIdle() {
+	s.idle.Range(func(c, _ any) bool {
+		_ = c.(*tls.Conn).NetConn().Close()
+		s.idle.Delete(c)
+		return false
+	})
+}
+
+// limit returns a listener that accepts at most maxConnections connections at a time. To accept a further one, it
+// closes an idle connection, or else the new one.
+func (s *Server) limit(l net.Listener) net.Listener { return &limited{l, s.connections, s.closeIdle} }
 
 type limited struct {
 	net.Listener
 	connections chan struct{}
+	closeIdle   func()
 }
 
 // Accept returns the next connection within the limit.
@@ -178,6 +199,9 @@ func (l *limited) Accept() (net.Conn, error) {
 		c, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
+		}
+		if len(l.connections) == cap(l.connections) {
+			l.closeIdle()
 		}
 		select {
 		case l.connections <- struct{}{}:

@@ -142,10 +142,11 @@ func (h *Handler) review(ctx context.Context, v *translate.View, r *http.Request
 	if size < 0 {
 		size = maxBody
 	}
-	if h.bodies.Acquire(ctx, size) != nil {
-		return nil, errLate
+	leaveBodies, err := enter(ctx, h.bodies, size)
+	if err != nil {
+		return nil, err
 	}
-	defer h.bodies.Release(size)
+	defer leaveBodies()
 	text, err := readBody(r.Body, size)
 	if err != nil {
 		return nil, err
@@ -154,11 +155,11 @@ func (h *Handler) review(ctx context.Context, v *translate.View, r *http.Request
 	if err != nil {
 		return nil, err
 	}
-	work := int64(len(text) + values*perValue)
-	if h.work.Acquire(ctx, work) != nil {
-		return nil, errLate
+	leaveWork, err := enter(ctx, h.work, int64(len(text)+values*perValue))
+	if err != nil {
+		return nil, err
 	}
-	defer h.work.Release(work)
+	defer leaveWork()
 	q, err := decode(text)
 	if err != nil {
 		return nil, err
@@ -173,6 +174,14 @@ func (h *Handler) review(ctx context.Context, v *translate.View, r *http.Request
 	}
 	h.count(q, answer, v, started, begin)
 	return response(q, answer), nil
+}
+
+// enter waits until there is room for n bytes. The caller must call leave when it no longer needs them.
+func enter(ctx context.Context, room *semaphore.Weighted, n int64) (leave func(), err error) {
+	if room.Acquire(ctx, n) != nil {
+		return nil, errLate
+	}
+	return func() { room.Release(n) }, nil
 }
 
 // readBody reads a body of at most size bytes. size is maxBody if the size of the body is unknown.

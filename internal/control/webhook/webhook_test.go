@@ -1,6 +1,7 @@
 package webhook_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -315,6 +316,35 @@ func TestTooMany(t *testing.T) {
 		_ = w.Close()
 	}
 	r.answer(review("{}"))
+}
+
+// TestIdleConnections checks that idle connections of other programs do not prevent a review.
+func TestIdleConnections(t *testing.T) {
+	r := start(t)
+	config := r.Transport.(*http.Transport).TLSClientConfig
+	for range 128 {
+		c, err := tls.Dial("tcp", r.address, config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: webhook.example\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil || response.StatusCode != http.StatusNotFound {
+			t.Fatal(response, err)
+		}
+		_, _ = io.Copy(io.Discard, response.Body)
+		_ = response.Body.Close()
+	}
+	fixture.Eventually(t, "a review is answered", func() error {
+		response, err := r.Post("https://"+r.address+path, "application/json", strings.NewReader(review("{}")))
+		if err != nil {
+			return err
+		}
+		return response.Body.Close()
+	})
 }
 
 // TestNotReady checks that there is no decision before the objects have been read.
