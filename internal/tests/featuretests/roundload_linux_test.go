@@ -45,7 +45,7 @@ func newRoundLoad(t *testing.T) *roundLoad {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/slow":
-			time.Sleep(slowness)
+			<-time.After(slowness)
 		case "/missing":
 			w.WriteHeader(http.StatusNotFound)
 		case "/failing":
