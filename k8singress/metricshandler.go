@@ -91,6 +91,10 @@ func state(a *App) *nginxmetrics.State {
 		Certificates: a.engine.Certificates().Uses(), Connections: connections(),
 	}
 	s.Namespace, s.Pod = client.Pod()
+	if a.config.AdmissionWebhook != nil {
+		reviews := a.engine.Reviews()
+		s.Reviews = &reviews
+	}
 	if p, err := procstat.Read(); err == nil {
 		s.Process = &p
 	}

@@ -9,6 +9,7 @@ import (
 	"iter"
 
 	"github.com/k8singress/k8singress/internal/control/engine"
+	"github.com/k8singress/k8singress/internal/control/webhook"
 	"github.com/k8singress/k8singress/internal/model/settings"
 	"github.com/k8singress/k8singress/internal/process/exposition"
 	"github.com/k8singress/k8singress/internal/process/procstat"
@@ -29,6 +30,8 @@ type State struct {
 	// Certificates are the certificates of all hosts.
 	Certificates iter.Seq[certs.Use]
 	Connections  Connections
+	// Reviews is nil without the admission webhook.
+	Reviews *webhook.Counts
 	// Process is nil if the system does not tell the figures of the process.
 	Process *procstat.Stat
 }
@@ -86,6 +89,7 @@ func (s *State) Write(to *exposition.Writer) {
 	w := &writer{to, s.Constant()}
 	s.writeApplied(w)
 	s.writeOrphans(w)
+	s.writeReviews(w)
 	s.writeCertificates(w)
 	s.writeConnections(w)
 	s.writeProcess(w)
@@ -132,6 +136,31 @@ func (s *State) writeOrphans(w *writer) {
 		of := []string{"namespace", o.Ingress.Namespace, "ingress", o.Ingress.Name, "type"}
 		w.value(number(o.NoService), append(of, "no-service")...)
 		w.value(number(o.NoEndpoint), append(of, "no-endpoint")...)
+	}
+}
+
+// writeReviews writes the metrics of the admission webhook. check_success and check_errors do not have the labels
+// namespace and ingress of ingress-nginx: the names are the client's, and an Ingress that is refused is never stored.
+// So clients could create series without limit.
+func (s *State) writeReviews(w *writer) {
+	r := s.Reviews
+	if r == nil {
+		return
+	}
+	w.single(exposition.Counter, "check_success", "The number of Ingresses that the admission webhook has allowed.",
+		float64(r.Allowed))
+	w.single(exposition.Counter, "check_errors", "The number of Ingresses that the admission webhook has refused.",
+		float64(r.Refused))
+	last := &r.Last
+	w.single(exposition.Gauge, "admission_tested_ingresses",
+		"The number of Ingresses against which the admission webhook last reviewed an Ingress.", float64(last.Ingresses))
+	w.single(exposition.Gauge, "admission_tested_duration",
+		"The duration of the last review in seconds, without reading the request.", last.Reviewed.Seconds())
+	w.single(exposition.Gauge, "admission_roundtrip_duration",
+		"The duration of the last review in seconds, with reading the request.", last.Total.Seconds())
+	const nothing = "Always 0, because a review renders no configuration."
+	for _, name := range []string{"render_ingresses", "render_duration", "config_size"} {
+		w.single(exposition.Gauge, "admission_"+name, nothing, 0)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/control/engine"
 	"github.com/k8singress/k8singress/internal/control/nginxmetrics"
+	"github.com/k8singress/k8singress/internal/control/webhook"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/process/exposition"
 	"github.com/k8singress/k8singress/internal/process/procstat"
@@ -48,6 +49,10 @@ func state() *nginxmetrics.State {
 		Connections: nginxmetrics.Connections{
 			Active: 5, Writing: 2, Waiting: 3, Accepted: 20, Handled: 19, Requests: 100,
 		},
+		Reviews: &webhook.Counts{
+			Allowed: 8, Refused: 2, Failed: 1,
+			Last: webhook.Last{Ingresses: 40, Reviewed: 2 * time.Millisecond, Total: 3 * time.Millisecond},
+		},
 		Process: &procstat.Stat{
 			CPU: 1500 * time.Millisecond, Resident: 1 << 20, Virtual: 1 << 30, Start: time.Unix(1700000001, 0),
 			HasIO: true, ReadBytes: 4096, WrittenBytes: 8192,
@@ -75,7 +80,8 @@ func TestWrite(t *testing.T) {
 	fixture.Generated(t, "testdata/metrics.txt", text(t, state()), *update)
 }
 
-// TestLabels checks that each name has the labels of ingress-nginx v1.15.1, without values.
+// TestLabels checks that each name has the labels of ingress-nginx v1.15.1, without values. check_success and
+// check_errors lack namespace and ingress, because clients choose these names.
 func TestLabels(t *testing.T) {
 	const constant = "controller_class controller_namespace controller_pod"
 	want := map[string]string{
@@ -87,6 +93,14 @@ func TestLabels(t *testing.T) {
 		"leader_election_status":         constant + " name",
 		"orphan_ingress":                 constant + " namespace ingress type",
 		"ssl_expire_time_seconds":        "class host namespace secret_name",
+		"check_success":                  constant,
+		"check_errors":                   constant,
+		"admission_tested_ingresses":     constant,
+		"admission_tested_duration":      constant,
+		"admission_render_ingresses":     constant,
+		"admission_render_duration":      constant,
+		"admission_roundtrip_duration":   constant,
+		"admission_config_size":          constant,
 		"nginx_process_connections":      constant + " state",
 		"nginx_process_requests_total":   constant,
 		"nginx_process_read_bytes_total": constant,
@@ -128,14 +142,16 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// TestAbsent checks the metrics of a replica that does not lead, before its first change, on a system without figures.
+// TestAbsent checks the metrics of a replica that does not lead, before its first change, on a system without figures,
+// without the admission webhook.
 func TestAbsent(t *testing.T) {
 	s := state()
-	s.Applied, s.Leader, s.Process = engine.Applied{Hash: 5}, false, nil
+	s.Applied, s.Leader, s.Process, s.Reviews = engine.Applied{Hash: 5}, false, nil, nil
 	got := text(t, s)
 	for line, want := range map[string]bool{
 		"_leader_election_status{": true, "_config_last_reload_successful{": true, "_ssl_certificate_info{": true,
 		"_ssl_expire_time_seconds": false, "_nginx_process_cpu": false,
+		"_check_": false, "_admission_": false,
 	} {
 		if has := strings.Contains(got, line); has != want {
 			t.Errorf("the metrics contain %s: %v", line, has)
