@@ -153,7 +153,7 @@ func (s *State) writeReviews(w *writer) {
 		float64(r.Refused))
 	last := &r.Last
 	w.single(exposition.Gauge, "admission_tested_ingresses",
-		"The number of Ingresses against which the admission webhook last reviewed an Ingress.", float64(last.Ingresses))
+		"The number of Ingresses against which the webhook last reviewed an Ingress.", float64(last.Ingresses))
 	w.single(exposition.Gauge, "admission_tested_duration",
 		"The duration of the last review in seconds, without reading the request.", last.Reviewed.Seconds())
 	w.single(exposition.Gauge, "admission_roundtrip_duration",
