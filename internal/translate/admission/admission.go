@@ -31,8 +31,8 @@ type Answer struct {
 // Review decides about a new version of an Ingress. old is the stored version, or nil if the Ingress is created. Review
 // calls stop before each step, and returns nil if stop returns true.
 //
-// An Ingress of another controller is allowed. So is an Ingress that is being deleted, and a change of neither the spec
-// nor the annotations: refusing these would prevent controllers from removing their finalizers.
+// An Ingress of another controller is allowed without warnings. So is an Ingress that is being deleted, and a change of
+// neither the spec nor the annotations: refusing these would prevent controllers from removing their finalizers.
 func Review(v *translate.View, object, old *networkingv1.Ingress, stop func() bool) *Answer {
 	if object.DeletionTimestamp != nil || old != nil && same(object, old) {
 		return &Answer{}
@@ -45,8 +45,16 @@ func Review(v *translate.View, object, old *networkingv1.Ingress, stop func() bo
 	if p.Ours {
 		r.paths(object)
 		r.annotations()
+	} else {
+		r.Problems = slices.DeleteFunc(r.Problems, ofOthers)
 	}
 	return r.answer()
+}
+
+// ofOthers reports whether to omit a problem of an Ingress that this controller does not serve. Only a class that is
+// missing is a mistake. Any other class may belong to another controller, whose webhook then reviews the Ingress.
+func ofOthers(p report.Problem) bool {
+	return p.Reason != report.IngressClassNotFound && p.Reason != report.MissingClass
 }
 
 func same(a, b *networkingv1.Ingress) bool {

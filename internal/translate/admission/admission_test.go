@@ -44,6 +44,7 @@ var setters = map[string]func(*translate.Options){
 	"snippets ignore":             func(o *translate.Options) { o.Ingress.Defaults.IgnoreSnippets = true },
 	"host_ownership namespace":    func(o *translate.Options) { o.Ownership = ownership.Policy{Exclusive: true} },
 	"namespaces shop":             func(o *translate.Options) { o.Namespaces = []string{"shop"} },
+	"manifests":                   func(o *translate.Options) { o.Ingress.Folder = true },
 	"watch_ingress_without_class": func(o *translate.Options) { o.Ingress.WatchWithoutClass = true },
 }
 
