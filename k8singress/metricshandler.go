@@ -47,14 +47,19 @@ func (m *Metrics) Provision(ctx caddy.Context) error {
 	return nil
 }
 
+// metricsFormats are the formats of a scrape, the preferred one first.
+var metricsFormats = []expfmt.Format{
+	expfmt.NewFormat(expfmt.TypeProtoDelim), expfmt.NewFormat(expfmt.TypeProtoText),
+	expfmt.NewFormat(expfmt.TypeProtoCompact), expfmt.NewFormat(expfmt.TypeTextPlain),
+}
+
 // ServeHTTP writes all metrics.
 func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
 	families, err := m.registry.Gather()
 	if err != nil {
 		return fmt.Errorf("reading the metrics: %w", err)
 	}
-	format := expfmt.NegotiateAccept(r.Header, expfmt.FmtProtoDelim, expfmt.FmtProtoText, expfmt.FmtProtoCompact,
-		expfmt.FmtText)
+	format := expfmt.NegotiateAccept(r.Header, metricsFormats...)
 	w.Header().Set("Content-Type", string(format))
 	w.Header().Add("Vary", "Accept, Accept-Encoding")
 	var to io.Writer = w
