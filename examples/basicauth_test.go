@@ -12,6 +12,6 @@ func TestBasicAuth(t *testing.T) {
 	client := newClient(ports)
 	await(t, client, "http://alice:demo@office.localhost:8080/desk", "office: /desk\n")
 	for _, url := range []string{"http://office.localhost:8080/desk", "http://alice:wrong@office.localhost:8080/desk"} {
-		awaitStatus(t, client, url, http.StatusUnauthorized, "")
+		awaitStatus(t, client, url, http.StatusUnauthorized, "401 Unauthorized\nk8singress, request ID example\n")
 	}
 }

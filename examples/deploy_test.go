@@ -26,7 +26,7 @@ type deployment struct {
 	options   map[string]string
 	// workload is a DaemonSet, too, of which only the template is read.
 	workload appsv1.Deployment
-	service  corev1.Service
+	services []*corev1.Service
 	network  networkingv1.NetworkPolicy
 	budget   policyv1.PodDisruptionBudget
 }
@@ -58,8 +58,9 @@ func readDeployment(t *testing.T, file string) *deployment {
 			t.Fatal(err)
 		}
 		var configMap corev1.ConfigMap
+		var service corev1.Service
 		into := map[string]any{
-			"ConfigMap": &configMap, "Deployment": &d.workload, "DaemonSet": &d.workload, "Service": &d.service,
+			"ConfigMap": &configMap, "Deployment": &d.workload, "DaemonSet": &d.workload, "Service": &service,
 			"NetworkPolicy": &d.network, "PodDisruptionBudget": &d.budget,
 		}[kind.Kind]
 		if into == nil {
@@ -68,10 +69,13 @@ func readDeployment(t *testing.T, file string) *deployment {
 		if err := yaml.Unmarshal([]byte(document), into); err != nil {
 			t.Fatalf("%s: %v", kind.Kind, err)
 		}
-		if text, found := configMap.Data["Caddyfile"]; found {
+		switch text, found := configMap.Data["Caddyfile"]; {
+		case found:
 			d.caddyfile = text
-		} else if kind.Kind == "ConfigMap" {
+		case kind.Kind == "ConfigMap":
 			d.options = configMap.Data
+		case kind.Kind == "Service":
+			d.services = append(d.services, &service)
 		}
 	}
 	return d
@@ -143,8 +147,10 @@ func (d *deployment) checkSelectors(t *testing.T) {
 	t.Helper()
 	labels := d.workload.Spec.Template.Labels
 	selectors := map[string]map[string]string{"workload": d.workload.Spec.Selector.MatchLabels}
-	if d.service.Name != "" {
-		selectors["Service"] = d.service.Spec.Selector
+	for _, s := range d.services {
+		selectors["Service "+s.Name] = s.Spec.Selector
+	}
+	if d.network.Name != "" {
 		selectors["PodDisruptionBudget"] = d.budget.Spec.Selector.MatchLabels
 		selectors["NetworkPolicy"] = d.network.Spec.PodSelector.MatchLabels
 	}
@@ -157,8 +163,8 @@ func (d *deployment) checkSelectors(t *testing.T) {
 	}
 }
 
-// checkPorts checks that the Service points to ports of the pods, and that the probes use ports on which Caddy
-// responds. The NetworkPolicy opens the ports of the Service to everyone, and the ports of probes to some peers.
+// checkPorts checks that the Services point to ports of the pods, and that the probes use ports on which Caddy
+// responds. The NetworkPolicy opens the ports of the Services to everyone, and the ports of probes to some peers.
 func (d *deployment) checkPorts(t *testing.T) {
 	t.Helper()
 	_, o := d.adapted(t)
@@ -172,9 +178,11 @@ func (d *deployment) checkPorts(t *testing.T) {
 		}
 	}
 	asked := map[int32]bool{}
-	for _, p := range d.service.Spec.Ports {
-		if asked[ports[p.TargetPort.StrVal]] = true; asked[0] {
-			t.Errorf("the Service leads to the port %s, which the container has not", p.TargetPort.StrVal)
+	for _, s := range d.services {
+		for _, p := range s.Spec.Ports {
+			if asked[ports[p.TargetPort.StrVal]] = true; asked[0] {
+				t.Errorf("the Service %s leads to the port %s, which the container lacks", s.Name, p.TargetPort.StrVal)
+			}
 		}
 	}
 	probed := map[int32]bool{}
@@ -198,7 +206,7 @@ func (d *deployment) checkPorts(t *testing.T) {
 		}
 	}
 	if !maps.Equal(everyone, asked) || !maps.Equal(some, probed) {
-		t.Errorf("the NetworkPolicy opens %v to everyone, and %v to some; the Service needs %v, and probes %v",
+		t.Errorf("the NetworkPolicy opens %v to everyone, and %v to some; the Services need %v, and probes %v",
 			everyone, some, asked, probed)
 	}
 }

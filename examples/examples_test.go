@@ -51,7 +51,7 @@ func TestChains(t *testing.T) {
 	await(t, client, "http://alice:demo@office.localhost:8080/desk", "office: /desk\n")
 	await(t, client, "http://office.localhost:8080/public/map", "office: /public/map\n")
 	for _, url := range []string{"http://office.localhost:8080/desk", "http://alice:wrong@office.localhost:8080/desk"} {
-		awaitStatus(t, client, url, http.StatusUnauthorized, "")
+		awaitStatus(t, client, url, http.StatusUnauthorized, "401 Unauthorized\nk8singress, request ID example\n")
 	}
 }
 
@@ -157,11 +157,13 @@ func awaitStatus(t *testing.T, client *http.Client, url string, status int, body
 	})
 }
 
+// get sends a GET request. Its request ID, which the bodies of errors repeat, is always the same.
 func get(ctx context.Context, client *http.Client, url string) (status int, body string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return 0, "", err
 	}
+	request.Header.Set("X-Request-Id", "example")
 	return ask(client, request)
 }
 

@@ -164,7 +164,7 @@ func TestStreamChain(t *testing.T) {
 func TestLayer4(t *testing.T) {
 	ports := copyWithFreePorts(t, "layer4")
 	start(t, "layer4")
-	await(t, newClient(ports), "https://vault.localhost:9100/", "vault: vault.localhost\n")
+	await(t, newClient(ports), "https://keys.localhost:9100/", "vault: keys.localhost\n")
 	await(t, newClient(ports), "http://web.localhost:9100/", "web: web.localhost\n")
 	if status, got, err := get(t.Context(), newClient(ports), "https://web.localhost:9100/"); err == nil {
 		t.Errorf("a connection that no route matches answers %d %q", status, got)

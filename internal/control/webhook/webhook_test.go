@@ -205,7 +205,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestLargeBodies sends bodies of 100 MB, with and without their length.
+// TestLargeBodies sends bodies of 100 MB, with and without their length (CVE-2026-24514).
 func TestLargeBodies(t *testing.T) {
 	r := start(t)
 	body := func() io.Reader { return io.LimitReader(blank{}, 100<<20) }
