@@ -17,8 +17,8 @@ type Stat struct {
 	Resident, Virtual int64
 	// Start is the time when the process started.
 	Start time.Time
-	// HasIO is true if the kernel has allowed to read the next two fields. It does not if the binary has capabilities
-	// of its own.
+	// HasIO is true if the kernel has the next two fields and has allowed to read them. It does not allow it if the
+	// binary has capabilities of its own.
 	HasIO bool
 	// ReadBytes and WrittenBytes are the numbers of bytes that were read from and written to disks.
 	ReadBytes, WrittenBytes int64

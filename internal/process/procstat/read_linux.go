@@ -1,10 +1,17 @@
 package procstat
 
-import "os"
+import (
+	"errors"
+	"io/fs"
+	"os"
+)
 
 // Read returns the figures of this process.
-func Read() (Stat, error) {
-	boot, err := os.ReadFile("/proc/stat")
+func Read() (Stat, error) { return readFiles(os.DirFS("/proc")) }
+
+// readFiles returns the figures of this process from the files of /proc.
+func readFiles(proc fs.FS) (Stat, error) {
+	boot, err := fs.ReadFile(proc, "stat")
 	if err != nil {
 		return Stat{}, err
 	}
@@ -12,7 +19,7 @@ func Read() (Stat, error) {
 	if err != nil {
 		return Stat{}, err
 	}
-	text, err := os.ReadFile("/proc/self/stat")
+	text, err := fs.ReadFile(proc, "self/stat")
 	if err != nil {
 		return Stat{}, err
 	}
@@ -20,11 +27,13 @@ func Read() (Stat, error) {
 	if err != nil {
 		return Stat{}, err
 	}
-	if text, err = os.ReadFile("/proc/self/io"); err == nil {
-		err = s.parseIO(string(text))
+	text, err = fs.ReadFile(proc, "self/io")
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		// A kernel without TASK_IO_ACCOUNTING has no such file, and a binary with capabilities may not read it.
+		return s, nil
 	}
-	if os.IsPermission(err) {
-		err = nil
+	if err == nil {
+		err = s.parseIO(string(text))
 	}
 	return s, err
 }
