@@ -20,7 +20,9 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/http/realip"
 	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/tests/exchangetest"
 	"github.com/k8singress/k8singress/internal/tests/fixture"
+	"github.com/k8singress/k8singress/internal/upstream/balancer"
 )
 
 // answered returns an exchange with a 200 response of five bytes.
@@ -216,5 +218,38 @@ func BenchmarkNote(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		l.Record(x, time.Now(), 0, true)
+	}
+}
+
+// TestUpstreamLength checks that only body bytes of an endpoint count as the length of its response, and not the body
+// of an error that the controller sends because all endpoints have failed.
+func TestUpstreamLength(t *testing.T) {
+	for name, c := range map[string]struct {
+		respond func(x *exchange.Exchange) error
+		want    string
+	}{
+		"a response": {func(x *exchange.Exchange) error {
+			if err := x.Head(&message.Response{Status: 200}); err != nil {
+				return err
+			}
+			_, err := x.Writer.Write([]byte("hello"))
+			return err
+		}, "0, 5"},
+		"a failure":   {func(x *exchange.Exchange) error { return x.Refuse(502) }, "0, 0"},
+		"a rejection": {func(x *exchange.Exchange) error { return x.RespondError(502) }, "0, 0"},
+	} {
+		x, response := exchangetest.New(t, "GET http://shop.example/")
+		x.ErrorBodies, x.Backend = true, balancer.New("shop/web/80")
+		x.Backend.SetEndpoints([]ir.Endpoint{{Address: "a:1"}, {Address: "b:1"}})
+		x.Next()
+		x.Next()
+		x.Done(true)
+		if err := c.respond(x); err != nil || response.Sent() == 0 {
+			t.Fatalf("%s: %d bytes are sent, error %v", name, response.Sent(), err)
+		}
+		got := lineOf(newFormat("$upstream_response_length", ir.EscapeDefault, valueOf), x)
+		if got != c.want+"\n" {
+			t.Errorf("%s is logged with %q, want %q", name, got, c.want)
+		}
 	}
 }

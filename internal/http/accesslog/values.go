@@ -88,11 +88,12 @@ func (e *entry) upstreamTime() string {
 }
 
 // upstreamLength returns the number of body bytes that were forwarded from each endpoint that was tried. It is 0 for
-// all except the last, because only the last response is forwarded.
+// all except the last, because only the last response is forwarded. The body of an error of the controller itself does
+// not count.
 func (e *entry) upstreamLength() string {
 	attempts := e.Attempts()
 	if len(attempts) == 0 {
 		return ""
 	}
-	return strings.Repeat("0, ", len(attempts)-1) + e.sent()
+	return strings.Repeat("0, ", len(attempts)-1) + strconv.FormatInt(e.FromEndpoint(), 10)
 }

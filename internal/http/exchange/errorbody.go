@@ -41,8 +41,23 @@ func (x *Exchange) RespondError(status int) error {
 	if err := x.Head(response); err != nil || len(body) == 0 {
 		return err
 	}
+	return x.writeError(body)
+}
+
+// writeError writes the body of an error response of the controller.
+func (x *Exchange) writeError(body []byte) error {
+	x.own = true
 	_, err := x.Writer.Write(body)
 	return err
+}
+
+// FromEndpoint returns the number of body bytes of the last endpoint that were forwarded to the client. It is 0 if the
+// client got an error of the controller itself.
+func (x *Exchange) FromEndpoint() int64 {
+	if x.own || x.Writer == nil {
+		return 0
+	}
+	return x.Writer.Sent()
 }
 
 // Refusal returns the head of the response to a failed request, without writing it. It leaves out the header changes
@@ -62,8 +77,7 @@ func (x *Exchange) Refuse(status int, fields ...message.Field) error {
 	if err := x.Writer.Head(response); err != nil || len(body) == 0 {
 		return err
 	}
-	_, err := x.Writer.Write(body)
-	return err
+	return x.writeError(body)
 }
 
 // refuse changes the header fields of the response to a failed request.

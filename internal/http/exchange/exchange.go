@@ -171,7 +171,8 @@ type Exchange struct {
 	latency  time.Duration
 	// firstByte is when the head of the endpoint's response arrived, or zero if the current attempt has no response.
 	firstByte time.Time
-	// connect is how long it took to open the connection of the last attempt. It is 0 for a connection that was open.
+	// connect is how long it took to open the connection of the last attempt. It is 0 for a connection that was open,
+	// and negative if no connection could be opened.
 	connect time.Duration
 	// cookie is the Set-Cookie value of the session cookie, or empty if no cookie is set. If noCookie is true, the
 	// response never sets a session cookie.
@@ -183,6 +184,8 @@ type Exchange struct {
 	// callStatus is the status of the controller's own error response to a gRPC call, which gets the status 200. It is
 	// 0 for other responses.
 	callStatus int
+	// own is true if the body of the response comes from the controller itself.
+	own bool
 	// unavailable is true if the response is an error page that replaces a 503 of the controller itself.
 	unavailable bool
 	// atEnd holds the functions that Close calls.
