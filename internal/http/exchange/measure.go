@@ -36,3 +36,6 @@ func (x *Exchange) Describe(a *meter.Answer) meter.Details {
 
 // Connected records how long it took to open a connection to the endpoint in the current attempt.
 func (x *Exchange) Connected(took time.Duration) { x.connect = took }
+
+// Unconnected records that no connection to the endpoint could be opened in the current attempt.
+func (x *Exchange) Unconnected() { x.connect = -1 }

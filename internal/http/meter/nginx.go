@@ -208,8 +208,8 @@ type Details struct {
 	// Took is the time from the end of the request header to the end of the response.
 	Took time.Duration
 	// HasAttempt is true if the request was sent to an endpoint. The next fields describe the last attempt: the time to
-	// open a connection, which is zero for an open one; the time to the response header, which is zero without a
-	// response; and the time to the end of the response.
+	// open a connection, which is zero for an open one and negative if no connection could be opened; the time to the
+	// response header, which is zero without a response; and the time to the end of the response.
 	HasAttempt                bool
 	Connect, Header, Response time.Duration
 	// Received and Sent are the sizes of the request and of the response in bytes.
@@ -238,11 +238,14 @@ func (n *Nginx) Record(route *Route, d *Details) {
 	if !d.HasAttempt {
 		return
 	}
-	n.observe(s, Connects, int64(d.Connect))
 	n.observe(s, Responses, int64(d.Response))
 	if d.Header > 0 {
 		n.observe(s, Headers, int64(d.Header))
 	}
+	if d.Connect < 0 {
+		return
+	}
+	n.observe(s, Connects, int64(d.Connect))
 	if s.latency != nil {
 		s.latency.sum.Add(int64(d.Connect))
 		s.latency.count.Add(1)

@@ -4,7 +4,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -332,4 +334,29 @@ func BenchmarkScrape(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// TestFailedConnect checks that an attempt without a connection does not count as one that was opened in no time.
+func TestFailedConnect(t *testing.T) {
+	r := newRegistry(nginxOptions())
+	route := r.Acquire(Labels{Namespace: "shop", Ingress: "web", Service: "web"})
+	count := func(connects, latencies, responses int) {
+		t.Helper()
+		text := nginxText(t, r)
+		for name, want := range map[string]int{"connect_duration_seconds": connects,
+			"ingress_upstream_latency_seconds": latencies, "response_duration_seconds": responses} {
+			found := regexp.MustCompile(`_` + name + `_count\{.*\} (\d+)`).FindStringSubmatch(text)
+			if got := len(found) > 0; got != (want > 0) || got && found[1] != strconv.Itoa(want) {
+				t.Errorf("%s has %q, want %d observations", name, found, want)
+			}
+		}
+	}
+	failed := request("GET", 502)
+	failed.Connect, failed.Header = -1, 0
+	r.Nginx().Record(route, failed)
+	count(0, 0, 1)
+	reused := request("GET", 502)
+	reused.Connect = 0
+	r.Nginx().Record(route, reused)
+	count(1, 1, 2)
 }

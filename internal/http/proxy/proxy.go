@@ -171,6 +171,9 @@ func (r *request) finishAttempt(err error) (again bool, _ error) {
 		}
 		return false, fmt.Errorf("endpoint %s: %w", r.address, err)
 	}
+	if opening := (dialFailed{}); errors.As(err, &opening) {
+		r.Unconnected()
+	}
 	kind, failed := r.classify(err)
 	switch kind {
 	case notRetried:
