@@ -12,13 +12,16 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/encode"
 	"github.com/klauspost/compress/gzip"
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
+	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/control/nginxmetrics"
 	"github.com/k8singress/k8singress/internal/http/front"
 	"github.com/k8singress/k8singress/internal/kube/client"
 	"github.com/k8singress/k8singress/internal/model/settings"
 	"github.com/k8singress/k8singress/internal/process/exposition"
+	"github.com/k8singress/k8singress/internal/process/logs"
 	"github.com/k8singress/k8singress/internal/process/procstat"
 )
 
@@ -28,8 +31,9 @@ func init() { caddy.RegisterModule(new(Metrics)) }
 // text format or the protobuf format, which Prometheus asks for. In contrast to Caddy's handler for metrics, it does
 // not write the OpenMetrics format, in which the names of ingress-nginx's counters would be different.
 type Metrics struct {
-	registry *prometheus.Registry
+	registry prometheus.Gatherer
 	app      *App
+	log      *zap.Logger
 }
 
 // CaddyModule returns the Caddy module information.
@@ -43,7 +47,7 @@ func (m *Metrics) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	m.registry, m.app = ctx.GetMetricsRegistry(), app
+	m.registry, m.app, m.log = ctx.GetMetricsRegistry(), app, logs.Logger("k8singress.metrics")
 	return nil
 }
 
@@ -53,7 +57,8 @@ var metricsFormats = []expfmt.Format{
 	expfmt.NewFormat(expfmt.TypeProtoCompact), expfmt.NewFormat(expfmt.TypeTextPlain),
 }
 
-// ServeHTTP writes all metrics.
+// ServeHTTP writes all metrics. If that fails, it cuts the connection off, because Prometheus would take the end of the
+// response for the end of the metrics.
 func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
 	families, err := m.registry.Gather()
 	if err != nil {
@@ -62,21 +67,37 @@ func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.
 	format := expfmt.NegotiateAccept(r.Header, metricsFormats...)
 	w.Header().Set("Content-Type", string(format))
 	w.Header().Add("Vary", "Accept, Accept-Encoding")
-	var to io.Writer = w
 	if slices.Contains(encode.AcceptedEncodings(r, []string{"gzip"}), "gzip") {
 		w.Header().Set("Content-Encoding", "gzip")
-		compressed, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
-		if err != nil {
-			return err
-		}
-		// The error is ignored, because a write only fails if the client has disconnected.
-		defer func() { _ = compressed.Close() }()
-		to = compressed
+		err = m.writeCompressed(w, format, families)
+	} else {
+		err = m.write(w, format, families)
 	}
+	if err != nil {
+		m.log.Warn("the metrics could not be written; the connection is closed", zap.Error(err))
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}
+
+// writeCompressed writes all metrics with gzip. After an error, it does not end the gzip stream.
+func (m *Metrics) writeCompressed(w io.Writer, format expfmt.Format, families []*dto.MetricFamily) error {
+	compressed, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
+	if err != nil {
+		return err
+	}
+	if err := m.write(compressed, format, families); err != nil {
+		return err
+	}
+	return compressed.Close()
+}
+
+// write writes families, followed by the metrics with the names of ingress-nginx.
+func (m *Metrics) write(to io.Writer, format expfmt.Format, families []*dto.MetricFamily) error {
 	encoder := expfmt.NewEncoder(to, format)
 	for _, f := range families {
 		if err := encoder.Encode(f); err != nil {
-			return fmt.Errorf("writing the metrics: %w", err)
+			return fmt.Errorf("writing %s: %w", f.GetName(), err)
 		}
 	}
 	out := exposition.New(to, format)
