@@ -24,6 +24,8 @@ type Health struct {
 	Path string `json:"path,omitempty"`
 	// Ready makes Path behave like /readyz. Default: false.
 	Ready bool `json:"ready,omitempty"`
+	// Metrics means that another handler serves /metrics, so that the text of a 404 names it. Default: false.
+	Metrics bool `json:"metrics,omitempty"`
 
 	engine *engine.Engine
 }
@@ -54,12 +56,21 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.H
 	case "/readyz":
 		status, text = h.readiness()
 	default:
-		status, text = http.StatusNotFound, "unknown path: the paths are "+cmp.Or(h.Path, healthPath)+" and /readyz\n"
+		status, text = http.StatusNotFound, "unknown path: the paths are "+h.paths()+"\n"
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
 	_, err := io.WriteString(w, text)
 	return err
+}
+
+// paths lists the paths of the server, for people who have mistyped one.
+func (h *Health) paths() string {
+	path := cmp.Or(h.Path, healthPath)
+	if h.Metrics {
+		return path + ", /readyz and /metrics"
+	}
+	return path + " and /readyz"
 }
 
 func (h *Health) readiness() (status int, text string) {

@@ -167,6 +167,9 @@ func healthRoutes(c settings.Config) caddyhttp.RouteList {
 	if c.HealthReady {
 		probes["ready"] = true
 	}
+	if c.HealthMetrics {
+		probes["metrics"] = true
+	}
 	routes := caddyhttp.RouteList{{HandlersRaw: []json.RawMessage{document.Encode(probes)}}}
 	if !c.HealthMetrics {
 		return routes
