@@ -175,7 +175,7 @@ type Options struct {
 	// ErrorBodies set to `off` makes the error responses of the controller itself empty. Default: they have a short
 	// body with the status, the word `k8singress` and the request ID of the log line, as text, HTML or JSON.
 	ErrorBodies string `json:"error_bodies,omitempty"`
-	// DisableRouteMetrics turns off the metrics `k8singress_route_*`, which have about 25 series for each route with
+	// DisableRouteMetrics turns off the metrics `k8singress_route_*`, which have 24 series for each route with
 	// traffic. Default: false.
 	DisableRouteMetrics bool `json:"disable_route_metrics,omitempty"`
 	// Via adds a Via header to responses, which shows clients that they passed through this server. Default: false.

@@ -226,8 +226,8 @@ var effective = option.Table[Settings, string]{
 	},
 	{
 		Name: "metrics-per-undefined-host", Values: boolean, Default: "false", Example: "true", Scope: "nginx_metrics",
-		Doc: "Also counts requests whose host no Ingress defines. They share the label `host` with the value `_`, so " +
-			"that clients cannot create series.",
+		Doc: "Also counts requests that match no route: for undefined hosts, for undefined paths of a host, and " +
+			"malformed requests. They share the label `host` with the value `_`, so that clients cannot create series.",
 		Parse: nginxMetric(func(m *settings.NginxMetrics) *bool { return &m.UndefinedHosts }, readBool),
 	},
 	{
