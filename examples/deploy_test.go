@@ -177,14 +177,7 @@ func (d *deployment) checkPorts(t *testing.T) {
 			t.Errorf("the port %s of the container is %d, and Caddy listens on %s", name, ports[name], address)
 		}
 	}
-	asked := map[int32]bool{}
-	for _, s := range d.services {
-		for _, p := range s.Spec.Ports {
-			if asked[ports[p.TargetPort.StrVal]] = true; asked[0] {
-				t.Errorf("the Service %s leads to the port %s, which the container lacks", s.Name, p.TargetPort.StrVal)
-			}
-		}
-	}
+	asked := d.portsOfServices(t, ports)
 	probed := map[int32]bool{}
 	for path, probe := range map[string]*corev1.Probe{"/readyz": d.container().ReadinessProbe,
 		"/healthz": d.container().LivenessProbe} {
@@ -209,4 +202,19 @@ func (d *deployment) checkPorts(t *testing.T) {
 		t.Errorf("the NetworkPolicy opens %v to everyone, and %v to some; the Services need %v, and probes %v",
 			everyone, some, asked, probed)
 	}
+}
+
+// portsOfServices returns the ports of the pods to which the Services lead. ports maps names of the container's ports
+// to numbers.
+func (d *deployment) portsOfServices(t *testing.T, ports map[string]int32) map[int32]bool {
+	t.Helper()
+	asked := map[int32]bool{}
+	for _, s := range d.services {
+		for _, p := range s.Spec.Ports {
+			if asked[ports[p.TargetPort.StrVal]] = true; asked[0] {
+				t.Errorf("the Service %s leads to the port %s, which the container lacks", s.Name, p.TargetPort.StrVal)
+			}
+		}
+	}
+	return asked
 }
