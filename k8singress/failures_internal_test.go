@@ -14,6 +14,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
 // TestTenant23Log checks that any number of failed requests of one Ingress cause one log line per second, with the
@@ -25,7 +26,7 @@ func TestTenant23Log(t *testing.T) {
 		fail := func(origin string, status int) {
 			x := &exchange.Exchange{
 				Request: &message.Request{Host: "a.example", Target: "/" + strings.Repeat("x", 1<<15)},
-				Route:   &exchange.Route{Origin: origin},
+				Route:   &exchange.Route{Origin: origin}, Global: &ir.Global{},
 			}
 			f.log(log, zap.ErrorLevel, x, "a request failed", exchange.Fail(status, errors.New("no")))
 		}
