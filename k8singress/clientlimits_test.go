@@ -262,7 +262,7 @@ func post(body mute, transport http.RoundTripper, url string, fields map[string]
 	for name, value := range fields {
 		request.Header.Set(name, value)
 	}
-	response, err := transport.RoundTrip(request)
+	response, err := transport.RoundTrip(request) //nolint:bodyclose // It is closed in a goroutine.
 	if err != nil {
 		return "", err
 	}
