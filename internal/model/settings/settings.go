@@ -383,8 +383,8 @@ type NginxMetrics struct {
 	Off bool `json:"off,omitempty"`
 	// WithoutHost removes the label host from the metrics of requests. Default: false.
 	WithoutHost bool `json:"without_host,omitempty"`
-	// UndefinedHosts also counts requests whose host no Ingress defines, with the label host "_". Without the label
-	// host, they are always counted. Default: false.
+	// UndefinedHosts also counts requests that match no route, with the label host "_". Without the label host, they
+	// are always counted. Default: false.
 	UndefinedHosts bool `json:"undefined_hosts,omitempty"`
 	// StatusClasses replaces the status in the label status by its class, such as 2xx. Default: false.
 	StatusClasses bool `json:"status_classes,omitempty"`
