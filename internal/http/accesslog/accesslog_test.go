@@ -237,6 +237,13 @@ func TestUpstreamLength(t *testing.T) {
 		}, "0, 5"},
 		"a failure":   {func(x *exchange.Exchange) error { return x.Refuse(502) }, "0, 0"},
 		"a rejection": {func(x *exchange.Exchange) error { return x.RespondError(502) }, "0, 0"},
+		"an error page": {func(x *exchange.Exchange) error {
+			page := x.ErrorPage(&exchange.Page{Backend: x.Backend, Status: 502})
+			page.Next()
+			defer x.EndErrorPage(page)
+			defer page.Conclude(nil)
+			return page.Respond(502, "page")
+		}, "0, 0 : 4"},
 	} {
 		x, response := exchangetest.New(t, "GET http://shop.example/")
 		x.ErrorBodies, x.Backend = true, balancer.New("shop/web/80")

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"os"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -91,9 +90,11 @@ func (e *entry) upstreamTime() string {
 // all except the last, because only the last response is forwarded. The body of an error of the controller itself does
 // not count.
 func (e *entry) upstreamLength() string {
-	attempts := e.Attempts()
-	if len(attempts) == 0 {
-		return ""
-	}
-	return strings.Repeat("0, ", len(attempts)-1) + strconv.FormatInt(e.FromEndpoint(), 10)
+	attempts, n := e.Attempts(), 0
+	return e.JoinAttempts(func(*exchange.Attempt) string {
+		if n++; n < len(attempts) {
+			return "0"
+		}
+		return strconv.FormatInt(e.FromEndpoint(), 10)
+	})
 }

@@ -74,15 +74,17 @@ type Attempt struct {
 	// Latency is how long the endpoint took to send the head of its response, or 0 if there was no response.
 	Latency time.Duration
 	Took    time.Duration
+	// First is true for the first attempt of a route or an error page. If it is false, the attempt is a retry.
+	First bool
 }
 
-// Attempts returns the finished attempts, the first attempt first.
+// Attempts returns the finished attempts of all routes and error pages of the request, the first attempt first.
 func (x *Exchange) Attempts() []Attempt { return x.attempts }
 
 // attempt returns the data of the current attempt.
 func (x *Exchange) attempt() Attempt {
 	return Attempt{Address: x.choice.Endpoint.Address(), Status: cmp.Or(x.responseStatus, http.StatusBadGateway),
-		Latency: x.latency, Took: time.Since(x.start)}
+		Latency: x.latency, Took: time.Since(x.start), First: len(x.tried) == 1}
 }
 
 // recordAttempt appends the attempt that is ending to x.attempts.

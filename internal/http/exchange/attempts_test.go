@@ -188,8 +188,8 @@ func TestAttempts(t *testing.T) {
 		attempt(3*time.Second, func() { x.Conclude(exchange.Fail(504, nil)) })
 		attempt(4*time.Second, func() { x.SetResponseStatus(200); x.Conclude(exchange.Fail(502, nil)) })
 		want := []exchange.Attempt{
-			{"a:1", 502, 0, time.Second}, {"a:1", 404, 0, 2 * time.Second}, {"a:1", 504, 0, 3 * time.Second},
-			{"a:1", 200, 0, 4 * time.Second},
+			{"a:1", 502, 0, time.Second, true}, {"a:1", 404, 0, 2 * time.Second, false},
+			{"a:1", 504, 0, 3 * time.Second, false}, {"a:1", 200, 0, 4 * time.Second, false},
 		}
 		if got := x.Attempts(); !slices.Equal(got, want) {
 			t.Errorf("the attempts are %+v, want %+v", got, want)

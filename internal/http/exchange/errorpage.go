@@ -45,7 +45,8 @@ type Page struct {
 
 // ErrorPage returns a new Exchange that requests an error page from p.Backend and sends the page to the client of x.
 // The request for the page has the method of the client's request, but no body, because the body was meant for another
-// backend. Header changes that filters have registered for the response of x also apply to the page.
+// backend. Header changes that filters have registered for the response of x also apply to the page. EndErrorPage must
+// be called at the end.
 func (x *Exchange) ErrorPage(p *Page) *Exchange {
 	x.ID()
 	x.Client()
@@ -53,8 +54,8 @@ func (x *Exchange) ErrorPage(p *Page) *Exchange {
 		Request: x.pageRequest(p), Route: x.Route, Backend: p.Backend, Clients: x.Clients, Global: x.Global,
 		Peer: x.Peer, Writer: x.Writer,
 		ByServer: x.ByServer, ForAllResponses: x.ForAllResponses, Headers: x.Headers, CloseConn: x.CloseConn,
-		ForEndpoint: x.pageFields(p.Status),
-		client:      x.client, hasClient: true, id: x.id, hasID: true, changes: x.changes, noCookie: true,
+		ForEndpoint: x.pageFields(p.Status), attempts: x.attempts,
+		client: x.client, hasClient: true, id: x.id, hasID: true, changes: x.changes, noCookie: true,
 		forResponse: x.forResponse, scripted: x.scripted, WithoutAuthorization: x.WithoutAuthorization,
 	}
 	if p.KeepStatus {
@@ -68,6 +69,15 @@ func (x *Exchange) ErrorPage(p *Page) *Exchange {
 			x.ForAllResponses)
 	}
 	return page
+}
+
+// EndErrorPage adds what page, an Exchange that ErrorPage has returned, has sent and tried to x, for logs and metrics.
+// Conclude must have been called for the page.
+func (x *Exchange) EndErrorPage(page *Exchange) {
+	x.Status, x.attempts, x.ofPage = page.Status, page.attempts, len(page.attempts)-len(x.attempts)
+	if len(page.tried) > 0 {
+		x.connect, x.firstByte = page.connect, page.firstByte
+	}
 }
 
 // pageRequest returns the request for an error page.

@@ -38,7 +38,8 @@ type Exchange struct {
 	Global  *ir.Global
 	// Headers are the administrator's changes to header fields. Nil means that there are no changes.
 	Headers *Headers
-	// Meter counts the requests of the route. It is nil for a request that matches no route.
+	// Meter counts the requests of the last route of an object that the request got. It is nil for a request that
+	// matches no route.
 	Meter *meter.Route
 	// Received is the number of body bytes that were read from the client in order to forward them. Received and
 	// Relayed also include the bytes from and to the client after an upgrade to another protocol.
@@ -150,13 +151,16 @@ type Exchange struct {
 	id    string
 	hasID bool
 
-	// tried are the endpoints that were tried so far. The slice initially uses the memory of the field first, which
-	// suffices for most requests.
+	// tried are the endpoints that were tried so far for the route. The slice initially uses the memory of the field
+	// first, which suffices for most requests.
 	tried []*balancer.Endpoint
 	first [2]*balancer.Endpoint
-	// attempts are the finished attempts. The slice initially uses the memory of firstAttempts.
+	// attempts are the finished attempts of all routes and error pages of the request. The slice initially uses the
+	// memory of firstAttempts.
 	attempts      []Attempt
 	firstAttempts [2]Attempt
+	// ofPage is the number of attempts to get an error page from another backend. They are the last attempts.
+	ofPage int
 	// responseStatus is the status of the endpoint's response in the current attempt. It is 0 until the response
 	// starts.
 	responseStatus int

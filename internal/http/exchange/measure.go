@@ -9,8 +9,7 @@ import (
 // Measure returns what is counted about a request that began and ended at these times. It must be called after Close.
 func (x *Exchange) Measure(began, ended time.Time) meter.Answer {
 	a := meter.Answer{
-		Status: x.Status, Took: ended.Sub(began), Retries: max(len(x.attempts)-1, 0), Received: x.Received,
-		Sent: x.Relayed,
+		Status: x.Status, Took: ended.Sub(began), Retries: x.retries(), Received: x.Received, Sent: x.Relayed,
 	}
 	if a.FirstByte = a.Took; !x.firstByte.IsZero() {
 		a.FirstByte = x.firstByte.Sub(began)
@@ -19,6 +18,16 @@ func (x *Exchange) Measure(began, ended time.Time) meter.Answer {
 		a.Sent += x.Writer.Sent()
 	}
 	return a
+}
+
+// retries returns the number of attempts of each route and error page after its first one.
+func (x *Exchange) retries() (n int) {
+	for i := range x.attempts {
+		if !x.attempts[i].First {
+			n++
+		}
+	}
+	return n
 }
 
 // Describe returns more details of the request whose Answer is a.

@@ -27,8 +27,8 @@ func (x *Exchange) Arrival() Arrival { return Arrival{x.Request, x.Host, x.Write
 
 // Reroute prepares the exchange for another route after a filter has returned ErrReroute and Close was called. Like
 // nginx, it drops everything that the previous route has set for the response and for the endpoint. It keeps the values
-// of variables, the changes to the path, the query and the header fields of the request, and for an error page the
-// status and the fields of the failed request. Some of it is only for routes of the same namespace; see
+// of variables, the changes to the path, the query and the header fields of the request, the attempts and the bytes for
+// logs and metrics, and for an error page the status and the fields of the failed request. Some of it is only for routes of the same namespace; see
 // ChangeNamespace. at is the result of Arrival. A request for which no route is found is no longer passed on, since a
 // route has already claimed it. EndReroutes must be called at the end.
 func (x *Exchange) Reroute(at Arrival) {
@@ -42,7 +42,10 @@ func (x *Exchange) Reroute(at Arrival) {
 		Clients: x.Clients, Global: x.Global, Headers: x.Headers, Variables: x.Variables,
 		ByServer: x.ByServer, ForAllResponses: at.changes, CloseConn: x.CloseConn, ErrorBodies: x.ErrorBodies,
 		Meter: x.Meter, // If there is no route for the new path, the request counts for the previous route.
-		Span:  x.Span, Retained: x.Retained, Reroutes: x.Reroutes + 1, From: from,
+		// What is counted adds up, because the response counts only once.
+		Received: x.Received, Relayed: x.Relayed, attempts: x.attempts, firstAttempts: x.firstAttempts,
+		connect: x.connect,
+		Span:    x.Span, Retained: x.Retained, Reroutes: x.Reroutes + 1, From: from,
 		ServerProgram: x.ServerProgram,
 		client:        x.client, hasClient: x.hasClient, id: x.id, hasID: x.hasID,
 		scripted: x.scripted, defined: x.defined, received: x.received, limited: x.limited,

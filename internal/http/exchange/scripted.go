@@ -244,8 +244,9 @@ func upstreamAddress(x *Exchange) string {
 	return x.JoinAttempts(func(a *Attempt) string { return a.Address })
 }
 
-// JoinAttempts returns one value for each endpoint that was tried, separated by commas. The last attempt may still be
-// in progress. Its Took is then 0, and its Status is 502 before the response starts.
+// JoinAttempts returns one value for each endpoint that was tried, separated by commas. As in nginx, a colon separates
+// the attempts of a route from the attempts of another route or an error page. The last attempt may still be in
+// progress. Its Took is then 0, and its Status is 502 before the response starts.
 func (x *Exchange) JoinAttempts(value func(*Attempt) string) string {
 	attempts := x.attempts
 	if x.open {
@@ -254,9 +255,16 @@ func (x *Exchange) JoinAttempts(value func(*Attempt) string) string {
 	if len(attempts) == 1 {
 		return value(&attempts[0])
 	}
-	all := make([]string, 0, len(attempts))
+	var all strings.Builder
 	for i := range attempts {
-		all = append(all, value(&attempts[i]))
+		switch {
+		case i == 0:
+		case attempts[i].First:
+			all.WriteString(" : ")
+		default:
+			all.WriteString(", ")
+		}
+		all.WriteString(value(&attempts[i]))
 	}
-	return strings.Join(all, ", ")
+	return all.String()
 }

@@ -20,13 +20,14 @@ type Served struct {
 // Served returns which Ingress, Service and endpoint serve the request, as far as this is known yet.
 func (x *Exchange) Served() Served {
 	s := Served{Route: x.Route, Backend: x.Backend}
-	if len(x.tried) > 0 {
-		s.Endpoint = x.tried[len(x.tried)-1]
+	if len(x.tried) == 0 {
+		// The attempts, if there are any, are attempts of an earlier route.
+		return s
 	}
-	switch n := len(x.attempts); {
-	case x.open:
+	s.Endpoint = x.tried[len(x.tried)-1]
+	if x.open {
 		s.Attempt = x.attempt()
-	case n > 0:
+	} else if n := len(x.attempts) - x.ofPage; n > 0 {
 		s.Attempt = x.attempts[n-1]
 	}
 	return s

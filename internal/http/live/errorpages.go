@@ -103,7 +103,7 @@ func (t *Table) serveErrorPage(x *exchange.Exchange, p *errorPages, err error) e
 	defer request.Close()
 	failed := t.connections.Forward(request, errorPageProxy, nil)
 	request.Conclude(failed)
-	x.Status = request.Status
+	x.EndErrorPage(request)
 	switch {
 	case failed == nil:
 		x.HideError(err)

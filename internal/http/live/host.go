@@ -63,7 +63,8 @@ type destination struct {
 	// from document.Destination.
 	access string
 	users  []ir.Users
-	// meter counts the requests of the destination. It is nil for the default backend, which has no route.
+	// meter counts the requests of the destination. It is nil for the default backend, which is not the route of an
+	// object: requests that it gets after a reroute count for the route before.
 	meter *meter.Route
 }
 

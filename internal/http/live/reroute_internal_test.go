@@ -11,6 +11,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/http/meter"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/pools"
 	"github.com/k8singress/k8singress/internal/tests/exchangetest"
@@ -243,6 +244,53 @@ func BenchmarkReroute(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				serve()
+			}
+		})
+	}
+}
+
+// TestRerouteCountsOnce checks that a response counts for the last route of an object that the request got. The default
+// backend has no counters of its own.
+func TestRerouteCountsOnce(t *testing.T) {
+	const fallback = "Service/shop/default/80"
+	var table *Table
+	meterOf := func(path string) *meter.Route {
+		for _, r := range table.index.Load().find("shop.example").all {
+			if r.Path == path {
+				return r.meter
+			}
+		}
+		return nil
+	}
+	for name, c := range map[string]struct{ sent, counts, want string }{
+		"one route":                       {"/a", "/a", "200 | Route: /a"},
+		"another route":                   {"/to-a", "/a", "200 | Route: /a"},
+		"the default backend":             {"/nowhere", "", "200 | Route: /"},
+		"a route, then the default":       {"/to-nowhere", "/to-nowhere", "200 | Route: /"},
+		"two routes, and then no backend": {"/to-to-nowhere", "/to-nowhere", "outcome 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			table = scriptedTable(t, routesOf("/a", "/to-a", "/to-nowhere", "/to-to-nowhere"), map[string]script{
+				"/to-a": rewriteTo("/a"), "/to-nowhere": rewriteTo("/nowhere"),
+				"/to-to-nowhere": rewriteTo("/to-nowhere"),
+			})
+			if c.want != "outcome 2" {
+				table.setDefault(fallback)
+				to := table.global.fallback.Load()
+				to.backend.SetEndpoints([]ir.Endpoint{{Address: "127.0.0.1:1"}})
+				to.chain.current.Load().steps = []step{{filter: script(func(x *exchange.Exchange) (bool, error) {
+					if x.Meter != nil && x.Meter.Totals().InFlight != 1 {
+						t.Error("the request is not in flight")
+					}
+					return respond(x)
+				})}}
+			}
+			got, x, err := ask(t, table, "GET http://shop.example"+c.sent)
+			if got != c.want || err != nil {
+				t.Errorf("the response is %q, error %v", got, err)
+			}
+			if want := meterOf(c.counts); x.Meter != want {
+				t.Errorf("the response does not count for the path %q: %+v", c.counts, x.Meter)
 			}
 		})
 	}

@@ -175,9 +175,11 @@ func (t *Table) CountsRoutes() bool { return !t.options.Load().NoRouteMetrics }
 
 func (t *Table) serveOn(x *exchange.Exchange, i *instance, route *Route, to *destination) error {
 	defer i.release()
-	x.Meter = to.meter
+	if to.meter != nil {
+		x.Meter = to.meter
+	}
 	if t.CountsRoutes() {
-		defer to.meter.Begin().End()
+		defer x.Meter.Begin().End()
 	}
 	if x.Reroutes > 0 {
 		leaveNamespace(x, i.steps)
