@@ -79,19 +79,9 @@ type Preview struct {
 	// Problems are the problems of the Ingress. They lack problems that several Ingresses have together, such as limits
 	// of a namespace. Annotations is the part of them that is described at ingress.Result.
 	Problems, Annotations []report.Problem
-	// Taken are the paths that another Ingress serves.
+	// Taken are the paths that another Ingress has already.
 	Taken []Taken
 }
-
-// Taken is a path of an Ingress that is not served, because an older Ingress has the same path with the same type.
-type Taken struct {
-	// Field is the position of the path in the Ingress, as in the problem about it.
-	Field, Host, Path string
-	By                ir.Ref
-}
-
-// HostText returns the host for use in a message.
-func (t *Taken) HostText() string { return hosts.OrEvery(t.Host) }
 
 // preview is the state of one call to Preview.
 type preview struct {
@@ -228,44 +218,4 @@ func (p *preview) passedIn(host string) string {
 		return m.merged.PassedIn
 	}
 	return ""
-}
-
-// taken returns the paths of the Ingress on a host that an older Ingress serves. As in ingress-nginx, two paths are the
-// same if they are written in the same way and have the same type, and a canary takes no path.
-func (p *preview) taken(host string, m merge) (all []Taken) {
-	if p.Canary != nil {
-		return nil
-	}
-	conflicts := map[string]bool{}
-	for _, problem := range m.merged.Problems[p.ref] {
-		if problem.Reason == report.PathConflict {
-			conflicts[problem.Field] = true
-		}
-	}
-	if len(conflicts) == 0 {
-		return nil
-	}
-	older := p.older(host, m.contributions)
-	for _, path := range p.Paths[host] {
-		if by := older[path.Match]; by != nil && conflicts[path.Field] && !path.Last {
-			all = append(all, Taken{Field: path.Field, Host: host, Path: path.Match.Path, By: by.Ref()})
-		}
-	}
-	return all
-}
-
-// older returns the paths of all older Ingresses on a host, with the oldest Ingress for each of them.
-func (p *preview) older(host string, list []*hosts.Contribution) map[ir.PathMatch]*hosts.Contribution {
-	paths := map[ir.PathMatch]*hosts.Contribution{}
-	for _, c := range list {
-		if c.Canary != nil || p.isStored(c) || snapshot.Older(c.Object, p.Object) > 0 {
-			continue
-		}
-		for _, path := range c.Paths[host] {
-			if other := paths[path.Match]; !path.Last && (other == nil || snapshot.Older(c.Object, other.Object) < 0) {
-				paths[path.Match] = c
-			}
-		}
-	}
-	return paths
 }
