@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -30,9 +31,37 @@ const (
 type sourceOfQueries struct {
 	Source string `json:"source"`
 	// Kept means that the label namespace of the series is kept, because the target has no label with this name.
-	Kept        bool     `json:"kept"`
-	Expressions []*query `json:"expressions"`
+	Kept        bool       `json:"kept"`
+	Variables   []variable `json:"variables"`
+	Expressions []*query   `json:"expressions"`
 }
+
+// variable is a variable of a dashboard.
+type variable struct {
+	// Query is Grafana's function label_values with a series and a label.
+	Query string `json:"query"`
+	// Want lists the values in alphabetical order.
+	Want []string `json:"want"`
+}
+
+var labelValues = regexp.MustCompile(`^label_values\((.+), (\w+)\)$`)
+
+// check compares the values of the variable with the expected ones, while all other variables have Grafana's value All.
+func (v variable) check(p *prometheus) error {
+	match := labelValues.FindStringSubmatch(v.Query)
+	if match == nil {
+		return fmt.Errorf("%s is not label_values(series, label)", v.Query)
+	}
+	got, err := p.values(match[2], everything.Replace(match[1]))
+	if err == nil && !slices.Equal(got, v.Want) {
+		err = fmt.Errorf("%s has the values %v, want %v", v.Query, got, v.Want)
+	}
+	return err
+}
+
+// everything replaces variables by Grafana's value All.
+var everything = strings.NewReplacer("$controller_class", ".*", "$controller", ".*", "$exported_namespace", ".*",
+	"$namespace", ".*", "$ingress", ".*")
 
 // query is an expression, with the value that it must have during the load.
 type query struct {
@@ -60,7 +89,7 @@ func (q *query) text() string {
 		"$exported_namespace", "default", "$namespace", "ingress-nginx", "$ingress", ".*", "$host", ".*",
 		"{{ namespace }}", "default", "{{ ingress }}", "main")
 	if q.All {
-		selected = strings.NewReplacer("$controller", ".*", "$namespace", ".*", "$ingress", ".*")
+		selected = everything
 	}
 	return selected.Replace(queryRanges.ReplaceAllString(q.Expr, "["+queryRange+"]"))
 }
@@ -227,24 +256,11 @@ func TestDashboards(t *testing.T) {
 	for _, q := range pending {
 		t.Errorf("%s: %s: %v", q.source, q.text(), failed[q])
 	}
-	replacing.checkVariables()
-}
-
-// checkVariables checks the variables of ingress-nginx's dashboards.
-func (p *prometheus) checkVariables() {
-	p.Helper()
-	const requests = `nginx_ingress_controller_requests{namespace=~".*",controller_class=~".*",controller_pod=~".*"}`
-	for _, v := range []struct{ series, label, want string }{
-		{"nginx_ingress_controller_config_hash", "controller_namespace", "[ingress-nginx]"},
-		{`nginx_ingress_controller_config_hash{namespace=~".*"}`, "controller_class", "[" + nginxClass + "]"},
-		{`nginx_ingress_controller_config_hash{namespace=~".*",controller_class=~".*"}`, "controller_pod",
-			"[controller-0]"},
-		{requests, "ingress", "[main secure]"},
-		{requests, "exported_namespace", "[default]"},
-		{requests, "namespace", "[ingress-nginx]"},
-	} {
-		if got, err := p.values(v.label, v.series); err != nil || fmt.Sprint(got) != v.want {
-			p.Errorf("the label %s of %s has the values %v, error %v, want %s", v.label, v.series, got, err, v.want)
+	for _, s := range sources {
+		for _, v := range s.Variables {
+			if err := v.check(replacing); err != nil {
+				t.Errorf("%s: %v", s.Source, err)
+			}
 		}
 	}
 }
