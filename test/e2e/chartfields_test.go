@@ -23,7 +23,7 @@ import (
 )
 
 // TestChartFields sends every object of every scenario to the API server as a dry run, with a Deployment and with a
-// DaemonSet. It checks that there are no unknown fields, also in objects of Prometheus and KEDA.
+// DaemonSet. It checks that there are no unknown fields, also in objects of Prometheus, KEDA and cert-manager.
 func TestChartFields(t *testing.T) {
 	c := newCluster(t)
 	client := c.dynamicClient()

@@ -24,6 +24,9 @@ var definitionFiles = map[string][]string{
 		"example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml",
 		"example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
 	},
+	"github.com/cert-manager/cert-manager": {
+		"deploy/crds/cert-manager.io_certificates.yaml", "deploy/crds/cert-manager.io_issuers.yaml",
+	},
 	"github.com/kedacore/keda/v2": {"config/crd/bases/keda.sh_scaledobjects.yaml"},
 }
 
@@ -70,7 +73,11 @@ func (c *cluster) define(client dynamic.Interface) {
 	c.Helper()
 	var paths []string
 	c.must(json.Unmarshal([]byte(os.Getenv(definitionsVariable)), &paths))
-	if len(paths) != 3 {
+	wanted := 0
+	for _, files := range definitionFiles {
+		wanted += len(files)
+	}
+	if len(paths) != wanted {
 		c.Fatalf("the definitions are %q", paths)
 	}
 	definitions := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",

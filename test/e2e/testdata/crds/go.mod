@@ -5,6 +5,7 @@ module github.com/k8singress/k8singress/test/e2e/testdata/crds
 go 1.26.0
 
 require (
+	github.com/cert-manager/cert-manager v1.19.2
 	github.com/kedacore/keda/v2 v2.18.0
 	github.com/prometheus-operator/prometheus-operator v0.85.0
 )
