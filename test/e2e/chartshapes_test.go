@@ -270,7 +270,7 @@ func (r *release) withoutClass() {
 
 func (r *release) ignored() {
 	r.awaitAnswer(r.controller())
-	for _, says := range []string{"there is no admission webhook", "there are no nginx modules to load",
+	for _, says := range []string{"so there are no Jobs", "there are no nginx modules to load",
 		"Kubernetes has no PodSecurityPolicy"} {
 		if !strings.Contains(r.notes, says) {
 			r.Errorf("NOTES lacks %q:\n%s", says, r.notes)

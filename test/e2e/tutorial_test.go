@@ -24,7 +24,7 @@ func TestTutorialInstall(t *testing.T) {
 	c.streamService("dns", corev1.ProtocolUDP, 53)
 	c.ingress("shop", "web", c.withOwnClass)
 	notes := c.install("edge", ownChart, "tutorial-values.yaml")
-	for _, says := range []string{"The values name an image of ingress-nginx", "there is no admission webhook"} {
+	for _, says := range []string{"The values name an image of ingress-nginx", "so there are no Jobs"} {
 		if !strings.Contains(notes, says) {
 			t.Errorf("NOTES lacks %q:\n%s", says, notes)
 		}
