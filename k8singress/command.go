@@ -1,6 +1,7 @@
 package k8singress
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/control/engine"
 	"github.com/k8singress/k8singress/internal/control/explain"
+	"github.com/k8singress/k8singress/internal/control/structure"
 	"github.com/k8singress/k8singress/internal/model/kinds"
 	"github.com/k8singress/k8singress/internal/model/report"
 	"github.com/k8singress/k8singress/internal/model/settings"
@@ -37,6 +39,8 @@ func init() {
 type offline struct {
 	folder string
 	config string
+	// uses are the Services that the file config uses, although no Kubernetes object refers to them.
+	uses []structure.Use
 }
 
 func commands(parent *cobra.Command) {
@@ -54,10 +58,11 @@ func commands(parent *cobra.Command) {
 			(*offline).render,
 		},
 		{
-			"explain", "Prints the filters and the backend of each path",
+			"explain", "Prints the filters and the backend of each path, and the backends of each port",
 			"Prints, for each host and path of the manifests, the filters that process a request, in order and\n" +
-				"with their settings, and the backend that gets it. docs/annotations.md lists the steps that are\n" +
-				"the same for all requests.",
+				"with their settings, and the backend that gets it. The backends of TCP and UDP ports, and of the\n" +
+				"Services that servers in the file of --config use, follow. docs/annotations.md lists the steps\n" +
+				"that are the same for all requests.",
 			(*offline).explain,
 		},
 		{
@@ -104,11 +109,12 @@ func (o *offline) run(cmd *cobra.Command, show func(*offline, *cobra.Command, *e
 	}
 	// The command line is valid. Further errors are about the manifests, so the usage text would not help.
 	cmd.SilenceUsage = true
-	options, err := optionsFrom(o.config)
+	options, uses, err := optionsFrom(o.config)
 	if err != nil {
 		return err
 	}
-	result, err := engine.RunOffline(o.folder, options)
+	o.uses = uses
+	result, err := engine.RunOffline(o.folder, options, structure.Followed(uses)...)
 	if err != nil {
 		return err
 	}
@@ -134,36 +140,42 @@ func (o *offline) checkAnyObject(s *snapshot.Snapshot) error {
 		o.folder, strings.Join(names, ", "))
 }
 
-// optionsFrom reads the options of the k8singress app from a Caddy configuration file. If file is empty, it returns the
-// default options.
-func optionsFrom(file string) (options settings.Config, err error) {
+// optionsFrom reads the options of the k8singress app from a Caddy configuration file, and finds the Services that the
+// rest of the file uses. If file is empty, it returns the default options.
+func optionsFrom(file string) (options settings.Config, uses []structure.Use, err error) {
 	if file == "" {
-		return options.WithDefaults(), nil
+		return options.WithDefaults(), nil, nil
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return options, fmt.Errorf("reading the configuration: %w", err)
+		return options, nil, fmt.Errorf("reading the configuration: %w", err)
 	}
 	if !json.Valid(data) {
 		if data, _, err = caddyconfig.GetAdapter("caddyfile").Adapt(data,
 			map[string]any{"filename": file}); err != nil {
-			return options, fmt.Errorf("reading the Caddyfile: %w", err)
+			return options, nil, fmt.Errorf("reading the Caddyfile: %w", err)
 		}
 	}
 	var config caddy.Config
-	if err := json.Unmarshal(data, &config); err != nil {
-		return options, fmt.Errorf("decoding the configuration: %w", err)
+	var whole map[string]any
+	if err := cmp.Or(json.Unmarshal(data, &config), json.Unmarshal(data, &whole)); err != nil {
+		return options, nil, fmt.Errorf("decoding the configuration: %w", err)
 	}
 	raw, ok := config.AppsRaw["k8singress"]
 	if !ok {
-		return options, fmt.Errorf("%s does not configure k8singress: add the global option k8singress", file)
+		return options, nil, fmt.Errorf("%s does not configure k8singress: add the global option k8singress", file)
 	}
 	var app App
 	if err := caddy.StrictUnmarshalJSON(raw, &app); err != nil {
-		return options, fmt.Errorf("decoding the options: %w", err)
+		return options, nil, fmt.Errorf("decoding the options: %w", err)
 	}
-	options, err = app.settings()
-	return options.WithDefaults(), err
+	if options, err = app.settings(); err != nil {
+		return options, nil, err
+	}
+	if uses, err = structure.Uses(whole); err != nil {
+		return options, nil, fmt.Errorf("reading %s: %w", file, err)
+	}
+	return options.WithDefaults(), uses, nil
 }
 
 func (o *offline) render(cmd *cobra.Command, result *engine.Offline) error {
@@ -180,7 +192,8 @@ func (o *offline) explain(cmd *cobra.Command, result *engine.Offline) error {
 	if err := o.printErrors(cmd, result); err != nil {
 		return err
 	}
-	_, err := io.WriteString(cmd.OutOrStdout(), explain.Text(result.Document))
+	_, err := io.WriteString(cmd.OutOrStdout(), explain.Text(result.Document,
+		explain.Used{Uses: o.uses, Backends: result.Followed}))
 	return err
 }
 
@@ -235,9 +248,17 @@ func (o *offline) lint(cmd *cobra.Command, result *engine.Offline) error {
 		return err
 	}
 	if len(verdicts) == 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s has no Ingress, so nothing is served\n", o.folder)
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s has no Ingress, so nothing is served%s\n", o.folder, o.otherUses())
 	}
 	return nil
+}
+
+// otherUses returns what a message adds because a Caddyfile, which was not given, can use Services without an Ingress.
+func (o *offline) otherUses() string {
+	if o.config != "" {
+		return ""
+	}
+	return ". If a Caddyfile uses its Services, set --config to that file"
 }
 
 func printProblem(w io.Writer, v *report.Verdict, p report.Problem) {

@@ -77,7 +77,7 @@ var endOfLint = map[string]string{
 	"empty": "empty has no manifests that the controller reads: it reads the kinds Ingress, IngressClass, Service, " +
 		"EndpointSlice, ",
 	"other-kinds": "other-kinds has no manifests that the controller reads: it reads the kinds Ingress, ",
-	"no-ingress":  "no-ingress has no Ingress, so nothing is served",
+	"no-ingress":  "no-ingress has no Ingress, so nothing is served. If a Caddyfile uses its Services, set --config to",
 }
 
 func TestLint(t *testing.T) {
@@ -231,6 +231,26 @@ func TestLintOfPorts(t *testing.T) {
 		"metadata.annotations[k8singress.io/tcp-ports]: (PortNotAllowed)\n"
 	if diff := cmp.Diff(want, withoutMessages(got.stdout)); got.status != 1 || diff != "" {
 		t.Errorf("status %d, -want +got:\n%s", got.status, diff)
+	}
+}
+
+// TestServicesOfLayer4 checks that the Services of handlers in the layer4 app are checked and listed, without an Ingress.
+func TestServicesOfLayer4(t *testing.T) {
+	arguments := []string{"-f", manifests("no-ingress"), "--config", filepath.Join("testdata", "config",
+		"layer4.Caddyfile")}
+	for command, want := range map[string]struct {
+		status int
+		stdout string
+	}{
+		"lint": {1, "error    Service/default/gone: (ServiceNotFound)\nok       Service/default/web\n"},
+		"explain": {0, "layer4 server srv0, which listens on 127.0.0.1:15432\n" +
+			"  to default/gone: the Service default/gone does not exist\n  to default/web/80, 0 endpoints\n"},
+	} {
+		got := run(t, append([]string{command}, arguments...)...)
+		if diff := cmp.Diff(want.stdout, withoutMessages(got.stdout)); got.status != want.status || diff != "" ||
+			strings.Contains(got.stderr, "nothing is served") {
+			t.Errorf("%s: status %d, %s, -want +got:\n%s", command, got.status, got.stderr, diff)
+		}
 	}
 }
 

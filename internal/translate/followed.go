@@ -23,6 +23,8 @@ func (d *defaults) follow(s *snapshot.Snapshot, o Options) {
 				Message: fmt.Sprintf("the Service %s cannot be read, because its namespace is not watched: add it "+
 					"to --watch-namespace (source.kubernetes.namespaces in JSON)", port.Service)}
 		}
+		// Without a problem, the verdict says that the Service is used.
+		d.say(ref)
 		followed := ir.FollowedBackend{FollowedPort: port, Backend: b}
 		if p != nil {
 			followed.Problem = p.Message

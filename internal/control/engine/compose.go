@@ -10,6 +10,7 @@ import (
 	"github.com/k8singress/k8singress/internal/control/structure"
 	"github.com/k8singress/k8singress/internal/kube/files"
 	"github.com/k8singress/k8singress/internal/model/document"
+	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/report"
 	"github.com/k8singress/k8singress/internal/model/settings"
 	"github.com/k8singress/k8singress/internal/model/snapshot"
@@ -63,28 +64,31 @@ type Offline struct {
 	Objects  *snapshot.Snapshot
 	Settings settings.Config
 	Document *document.Live
+	// Followed are the backends of the Services that the administrator's configuration of Caddy uses.
+	Followed []ir.FollowedBackend
 	Report   *report.Report
 }
 
 // RunOffline reads a folder of manifests and processes its objects like Carry.
-func RunOffline(folder string, o settings.Config) (*Offline, error) {
+func RunOffline(folder string, o settings.Config, followed ...ir.FollowedPort) (*Offline, error) {
 	s, verdicts, err := files.Load(folder)
 	if err != nil {
 		return nil, err
 	}
-	return Carry(s, verdicts, o), nil
+	return Carry(s, verdicts, o, followed...), nil
 }
 
 // Carry translates Kubernetes objects into a live configuration like a running controller, but does not serve it.
-// verdicts are the problems that were found while reading the objects; they are added to the result. Carry does not
-// modify the objects.
-func Carry(s *snapshot.Snapshot, verdicts []*report.Verdict, o settings.Config) *Offline {
+// verdicts are the problems that were found while reading the objects; they are added to the result. followed are the
+// ports of Services that the administrator's configuration of Caddy uses, sorted. Carry does not modify the objects.
+func Carry(s *snapshot.Snapshot, verdicts []*report.Verdict, o settings.Config, followed ...ir.FollowedPort) *Offline {
 	t := options(o)
+	t.Followed = followed
 	t.Ingress.Folder, t.Streams.Services.Folder = true, true
 	config, translated := translate.Translate(s, t)
 	live := newRenderer(o, s).Live(config)
 	return &Offline{
-		Objects: s, Settings: o, Document: live,
+		Objects: s, Settings: o, Document: live, Followed: config.Followed,
 		Report: translated.With(verdicts).With(checkCertificates(s, live)).With(checkSlices(s, o)),
 	}
 }

@@ -16,14 +16,17 @@ import (
 )
 
 // Text returns a description of the hosts of a live configuration, one paragraph per host, sorted by name. The hosts on
-// additional ports follow, sorted by listener group.
-func Text(d *document.Live) string {
+// additional ports follow, sorted by listener group, then the TCP and UDP ports, and the Services that Caddy modules
+// use.
+func Text(d *document.Live, used Used) string {
 	var b strings.Builder
 	writeHosts(&b, d.Hosts, "", d)
 	for _, name := range slices.Sorted(maps.Keys(d.ListenerGroups)) {
 		g := d.ListenerGroups[name]
 		writeHosts(&b, g.Hosts, portsOf(g), d)
 	}
+	writePorts(&b, d)
+	used.write(&b, d)
 	return b.String()
 }
 
@@ -40,9 +43,7 @@ func portsOf(g *document.ListenerGroup) string {
 // group, and empty for the Ingresses.
 func writeHosts(b *strings.Builder, hosts map[string]*document.Host, ports string, d *document.Live) {
 	for _, name := range slices.Sorted(maps.Keys(hosts)) {
-		if b.Len() > 0 {
-			b.WriteByte('\n')
-		}
+		separate(b)
 		writeHost(b, cmp.Or(name, "(all other hosts)")+ports, hosts[name], d)
 	}
 }

@@ -127,7 +127,7 @@ func TestText(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := &document.Live{Hosts: map[string]*document.Host{"a.example": c.host}, Backends: backends}
-			if diff := cmp.Diff("a.example\n"+c.want, explain.Text(live)); diff != "" {
+			if diff := cmp.Diff("a.example\n"+c.want, explain.Text(live, explain.Used{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -151,7 +151,7 @@ func TestListenerGroups(t *testing.T) {
 	}
 	const want = "a.example\n\na.example on port 82 (HTTPS), 83 (HTTP)\n\n(all other hosts) on port 81 (HTTP)\n" +
 		"  location /  (ConfigMap/a/global)\n    stub status\n"
-	if diff := cmp.Diff(want, explain.Text(live)); diff != "" {
+	if diff := cmp.Diff(want, explain.Text(live, explain.Used{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -160,11 +160,11 @@ func TestListenerGroups(t *testing.T) {
 func TestHostsInOrder(t *testing.T) {
 	live := &document.Live{Hosts: map[string]*document.Host{"b.example": {}, "": {}, "*.example": {}}}
 	for range 20 { // The order of a map is random.
-		if got, want := explain.Text(live), "(all other hosts)\n\n*.example\n\nb.example\n"; got != want {
+		if got, want := explain.Text(live, explain.Used{}), "(all other hosts)\n\n*.example\n\nb.example\n"; got != want {
 			t.Fatalf("got %q, want %q", got, want)
 		}
 	}
-	if got := explain.Text(&document.Live{}); got != "" {
+	if got := explain.Text(&document.Live{}, explain.Used{}); got != "" {
 		t.Errorf("without hosts: %q", got)
 	}
 }

@@ -154,7 +154,7 @@ func TestDirectives(t *testing.T) {
 			got := explain.Text(&document.Live{Hosts: map[string]*document.Host{"a.example": {
 				Routes: []*document.Route{{Type: "prefix", Path: "/", Origin: "Ingress/a/web",
 					Destination: document.Destination{Chain: chain(handlerOf(t, c.handler, c.of))}}},
-			}}})
+			}}}, explain.Used{})
 			readable := strings.ReplaceAll(c.handler, "_", " ")
 			if p, ok := c.of.(ir.Program); ok && p.Server {
 				readable = "server snippets"
@@ -179,7 +179,7 @@ func TestAuthDirectives(t *testing.T) {
 	got := explain.Text(&document.Live{Hosts: map[string]*document.Host{"a.example": {
 		Routes: []*document.Route{{Type: "prefix", Path: "/", Origin: "Ingress/a/web",
 			Destination: document.Destination{Chain: chain(handlerOf(t, "external_auth", auth))}}},
-	}}})
+	}}}, explain.Used{})
 	want := "a.example\n  prefix /  (Ingress/a/web)\n" +
 		"    external auth {\"url\":\"http://auth\"}\n      return 200;\n      proxy_set_header X-A b;\n"
 	if diff := cmp.Diff(want, got); diff != "" {

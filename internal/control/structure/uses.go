@@ -1,0 +1,109 @@
+package structure
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+)
+
+// Use is a port of a Service that the administrator's configuration of Caddy uses, although no Kubernetes object refers
+// to it.
+type Use struct {
+	ir.FollowedPort
+	// By describes the part of the configuration that uses the port, such as "layer4 server srv0, which listens on
+	// :5432".
+	By string
+}
+
+// Uses returns the ports of Services that handlers of caddy-l4, and upstreams of reverse_proxy, use anywhere in a
+// configuration of Caddy: in layer4 servers, in sites, and in the chains of our options. It returns an error if the
+// name of a Service is invalid, because Caddy would reject the configuration.
+func Uses(config map[string]any) ([]Use, error) {
+	var all []Use
+	for _, part := range partsOf(config) {
+		u := uses{by: part.by}
+		u.find(part.config)
+		if u.err != nil {
+			return nil, u.err
+		}
+		slices.SortFunc(u.all, func(a, b Use) int { return a.Compare(b.FollowedPort) })
+		all = append(all, slices.Compact(u.all)...)
+	}
+	return all, nil
+}
+
+// Followed returns the ports in uses, sorted and without duplicates.
+func Followed(all []Use) []ir.FollowedPort {
+	ports := make([]ir.FollowedPort, len(all))
+	for i := range all {
+		ports[i] = all[i].FollowedPort
+	}
+	slices.SortFunc(ports, ir.FollowedPort.Compare)
+	return slices.Compact(ports)
+}
+
+// part is a part of a configuration that messages name.
+type part struct {
+	by     string
+	config any
+}
+
+// partsOf returns the servers of a configuration, and the chains of our options, sorted by name.
+func partsOf(config map[string]any) (all []part) {
+	for _, app := range []string{appLayer4, appHTTP} {
+		servers := Branch(config, "apps", app, "servers")
+		for _, name := range slices.Sorted(maps.Keys(servers)) {
+			server, _ := servers[name].(map[string]any)
+			by := describe(app, name, server)
+			if listen := texts(server["listen"]); len(listen) > 0 {
+				by += ", which listens on " + listen[0]
+			}
+			all = append(all, part{by, server})
+		}
+	}
+	for _, option := range []struct{ key, word string }{{"chains", "chain"}, {"stream_chains", "stream chain"}} {
+		chains := Branch(config, "apps", "k8singress", option.key)
+		for _, name := range slices.Sorted(maps.Keys(chains)) {
+			all = append(all, part{"the " + option.word + " " + name, chains[name]})
+		}
+	}
+	return all
+}
+
+// uses collects the ports that one part of a configuration uses.
+type uses struct {
+	by  string
+	all []Use
+	err error
+}
+
+// find adds the ports in a decoded JSON value. Other modules can contain our modules at any depth, for example the
+// handler subroute, and the upstreams multi.
+func (u *uses) find(value any) {
+	switch of := value.(type) {
+	case []any:
+		for _, each := range of {
+			u.find(each)
+		}
+	case map[string]any:
+		if service, ok := of["service"].(string); ok && (of["handler"] == "k8singress" || of["source"] == "k8singress") {
+			u.add(service)
+		}
+		for _, key := range slices.Sorted(maps.Keys(of)) {
+			u.find(of[key])
+		}
+	}
+}
+
+func (u *uses) add(service string) {
+	port, err := ir.ParseServicePort(service)
+	if err != nil {
+		if u.err == nil {
+			u.err = fmt.Errorf("%s: the service %w", u.by, err)
+		}
+		return
+	}
+	u.all = append(u.all, Use{FollowedPort: ir.FollowedPort{ServicePort: port, Protocol: ir.TCP}, By: u.by})
+}
