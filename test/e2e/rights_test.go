@@ -126,12 +126,12 @@ func (o *owner) grant(r rights) (user string) {
 				if len(rule.Verbs) == 0 {
 					continue
 				}
-				if names := o.ruleNames(place, rule.ResourceNamesFrom); rule.ResourceNamesFrom != "" && len(names) == 0 {
+				names := o.ruleNames(place, rule.ResourceNamesFrom)
+				if rule.ResourceNamesFrom != "" && len(names) == 0 {
 					// Without names, a rule would allow all objects.
 					o.Fatalf("the test has no names for %s of %s", rule.ResourceNamesFrom, place)
-				} else {
-					rule.ResourceNames = append(rule.ResourceNames, names...)
 				}
+				rule.ResourceNames = append(rule.ResourceNames, names...)
 				rules = append(rules, rule.PolicyRule)
 			}
 		}
@@ -238,8 +238,8 @@ func (o *owner) serving(size, user, address string) harness.Options {
 	return o.as(user, lines...)
 }
 
-// freshWebhook creates the ValidatingWebhookConfiguration and the empty Secret of its authority again. So the controller
-// has to make certificates and write caBundle. The webhook has no rules, so the API server never calls it.
+// freshWebhook creates the ValidatingWebhookConfiguration and the empty Secret of its authority again. So the
+// controller has to make certificates and write caBundle. The webhook has no rules, so the API server never calls it.
 func (o *owner) freshWebhook() {
 	o.Helper()
 	o.deleteWebhook(o.Context())
@@ -360,7 +360,7 @@ func TestRights(t *testing.T) {
 // unnoticed reports whether a controller does not need a verb of a rule with this API server, or in this size.
 func unnoticed(size string, l lack, r rule) bool {
 	if l.part == "admission_webhook" && size != "least" {
-		// The rules are the same in all sizes, but with the size cluster, the ClusterRole allows a part of them as well.
+		// The rules are the same in all sizes. With the size cluster, the ClusterRole allows to watch Secrets as well.
 		return true
 	}
 	// This API server sends lists through watches, so informers do not use the verb list. With older API servers, they
