@@ -182,12 +182,12 @@ func (r *edgePods) withoutStatus() {
 }
 
 // writeForeign replaces all addresses, like ingress-nginx.
-func (r *edgePods) writeForeign(ingress string) {
-	r.Helper()
+func (c *cluster) writeForeign(ingress string) {
+	c.Helper()
 	patch := fmt.Appendf(nil, `{"status":{"loadBalancer":{"ingress":[{"ip":%q}]}}}`, foreignAddress)
-	_, err := r.NetworkingV1().Ingresses(r.namespace).Patch(r.Context(), ingress, types.MergePatchType, patch,
+	_, err := c.NetworkingV1().Ingresses(c.namespace).Patch(c.Context(), ingress, types.MergePatchType, patch,
 		metav1.PatchOptions{}, "status")
-	r.must(err)
+	c.must(err)
 }
 
 // checkWrites creates an Ingress, and waits until its status is written.

@@ -22,7 +22,8 @@ var addresses = [2]string{"203.0.113.7", "203.0.113.8"}
 // takeover is longer than the duration of a Lease (15 s) and the pause between two attempts to acquire it.
 const takeover = 40 * time.Second
 
-// TestStatusAndEvents checks that both of two replicas serve requests, and that only the holder of the Lease writes.
+// TestStatusAndEvents checks that both of two replicas serve requests, and that only the holder of the Lease writes. It
+// checks that the leader stops writing a status that another controller overwrites again and again.
 func TestStatusAndEvents(t *testing.T) {
 	c := newCluster(t)
 	c.deploy("web", 1)
@@ -46,12 +47,42 @@ func TestStatusAndEvents(t *testing.T) {
 	c.awaitAddress("second", addresses[leader])
 	c.awaitCode(replicas[other], c.host("second"), "/", http.StatusOK, "web-")
 	c.checkEvents("bad")
+	c.checkContention(replicas[leader], "second", addresses[leader])
 
 	replicas[leader].Kill()
 	c.awaitFor(takeover, "the other replica leads", func() error { return isLeader(c, replicas[other]) })
 	c.awaitAddress("good", addresses[other])
 	c.ingress("third", "web")
 	c.awaitAddress("third", addresses[other])
+}
+
+// checkContention plays another controller that overwrites the status of an Ingress. It checks that the leader restores
+// its address five times, then stops and reports it, and that it still writes the status of other Ingresses.
+func (c *cluster) checkContention(leader *harness.Caddy, ingress, address string) {
+	c.Helper()
+	const restored = 5
+	for i := range restored + 1 {
+		c.writeForeign(ingress)
+		// The change of any object restores the address.
+		other := fmt.Sprintf("beside-%d", i)
+		c.ingress(other, "web")
+		c.awaitAddress(other, address)
+		if i < restored {
+			c.awaitAddress(ingress, address)
+		}
+	}
+	c.awaitReason(leader, ingress, "StatusConflict")
+	c.awaitEvent(ingress)
+	if reason := c.warnings(ingress)[0].Reason; reason != "StatusConflict" {
+		c.Errorf("the Event has the reason %s", reason)
+	}
+	got, err := leader.Metric(c.Context(), "k8singress_verdicts", `reason="StatusConflict"`)
+	if err != nil || got != 1 {
+		c.Errorf("k8singress_verdicts counts %v Ingresses with a conflict, %v; want 1", got, err)
+	}
+	c.ingress("beside", "web")
+	c.awaitAddress("beside", address)
+	c.awaitAddress(ingress, foreignAddress)
 }
 
 // TestStoppedLeaderHandsOver stops the leader like Kubernetes, and checks that the next leader does not wait until the

@@ -231,14 +231,17 @@ func (c *Caddy) Verdicts(ctx context.Context) ([]Verdict, error) {
 	return v, err
 }
 
-// Metric returns the sum of a metric over its labels. It returns 0 if the metric is missing.
-func (c *Caddy) Metric(ctx context.Context, name string) (float64, error) {
+// Metric returns the sum of a metric over its series with the given labels, in the form name="value". It returns 0 if
+// there is none.
+func (c *Caddy) Metric(ctx context.Context, name string, labels ...string) (float64, error) {
 	var sum float64
 	err := c.get(ctx, "/metrics", func(body io.Reader) error {
 		data, err := io.ReadAll(body)
 		for line := range strings.Lines(string(data)) {
 			words := strings.Fields(line)
-			if metric, _, _ := strings.Cut(line, "{"); len(words) < 2 || strings.Fields(metric)[0] != name {
+			lacks := func(label string) bool { return !strings.Contains(line, label) }
+			if metric, _, _ := strings.Cut(line, "{"); len(words) < 2 || strings.Fields(metric)[0] != name ||
+				slices.ContainsFunc(labels, lacks) {
 				continue
 			}
 			value, err := strconv.ParseFloat(words[len(words)-1], 64)
