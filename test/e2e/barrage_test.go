@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptrace"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -35,8 +34,6 @@ type barrage struct {
 	address string
 	// begun and ended count the slow requests.
 	begun, ended atomic.Int64
-	clients      sync.WaitGroup
-	stop         context.CancelFunc
 }
 
 // barrageSize returns the minimum number of requests during a disturbance.

@@ -59,14 +59,15 @@ func TestChart(t *testing.T) {
 }
 
 // TestUpgradeInPlace replaces ingress-nginx in a release by this chart, goes back, and changes the number of pods. It
-// checks that the Service stays, that no request fails, and that the webhook goes on with the certificate of the
-// controller.
+// checks that the Service stays, that no request fails, that the access logs of all pods contain each request once, and
+// that the webhook goes on with the certificate of the controller.
 func TestUpgradeInPlace(t *testing.T) {
 	c := newCluster(t)
 	c.deploy("web", 1)
 	c.ingress("shop", "web", c.withOwnClass)
 	c.install("ingress-nginx", "testdata/stand-in", oldValues)
 	before := c.serviceNamed("ingress-nginx-controller")
+	logs := c.followLogs("app.kubernetes.io/component=controller")
 	l := c.awaitServed(before)
 
 	r := c.reader("--namespace ingress-nginx", "--namespace "+c.namespace)
@@ -96,17 +97,29 @@ func TestUpgradeInPlace(t *testing.T) {
 		t.Errorf("the Service is another one: %s at %s, and it was %s at %s", after.UID, after.Spec.ClusterIP,
 			before.UID, before.Spec.ClusterIP)
 	}
-	t.Logf("%d requests over %d connections that are kept, and over new ones", l.requests.Load(), l.connections.Load())
+	sent := l.finish(c)
+	t.Logf("%d requests over %d connections that are kept, and over new ones", sent, l.connections.Load())
+	if enough := enoughRequests(); sent < enough {
+		t.Errorf("%d requests were sent, want %d", sent, enough)
+	}
+	c.scale("ingress-nginx-controller", 0)
+	// The versions are the stand-in, and three releases of this chart.
+	logs.check(sent, 4)
+}
+
+// enoughRequests returns the minimum number of requests during an upgrade in place.
+func enoughRequests() int64 {
+	if testing.Short() {
+		return 5_000
+	}
+	return 50_000
 }
 
 // scaleUntil scales a Deployment up and down until enough requests were sent or the time is over. It fails the test if
 // a request failed.
 func (c *cluster) scaleUntil(l *load, deployment string) {
 	c.Helper()
-	enough := int64(50_000)
-	if testing.Short() {
-		enough = 5_000
-	}
+	enough := enoughRequests()
 	begin := time.Now()
 	for first := true; first || l.requests.Load() < enough && time.Since(begin) < scaling; first = false {
 		for _, replicas := range []int32{4, 1, 2} {

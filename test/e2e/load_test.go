@@ -32,6 +32,10 @@ type load struct {
 	// unavailable is the number of responses with the allowed code.
 	requests, unavailable, connections atomic.Int64
 
+	clients sync.WaitGroup
+	// stop makes the clients end after their requests in progress.
+	stop context.CancelFunc
+
 	mu       sync.Mutex
 	failures []error
 }
@@ -44,24 +48,37 @@ func (c *cluster) startLoad(caddy *harness.Caddy, host string, pairs ...keyPair)
 // startLoads starts the same number of clients several times.
 func (c *cluster) startLoads(times int, caddy *harness.Caddy, host string, pairs ...keyPair) *load {
 	l := &load{caddy: caddy, host: host, pairs: pairs}
-	ctx, cancel := context.WithCancel(c.Context())
-	var clients sync.WaitGroup
+	var ctx context.Context
+	ctx, l.stop = context.WithCancel(c.Context())
 	for range times * keepers {
-		clients.Go(func() { l.keep(ctx, caddy.HTTP, "http://"+host+"/load") })
+		l.clients.Go(func() { l.keep(ctx, caddy.HTTP, "http://"+host+"/load") })
 		if len(pairs) > 0 {
-			clients.Go(func() { l.keep(ctx, caddy.HTTPS, "https://"+host+"/load") })
+			l.clients.Go(func() { l.keep(ctx, caddy.HTTPS, "https://"+host+"/load") })
 		}
 	}
 	for range times {
-		clients.Go(func() {
-			l.repeat(ctx, func() (reply, error) { return once(ctx, caddy.HTTP, "http://"+host+"/load") })
+		l.clients.Go(func() {
+			l.repeat(ctx, func(ctx context.Context) (reply, error) {
+				return once(ctx, caddy.HTTP, "http://"+host+"/load")
+			})
 		})
 	}
 	c.Cleanup(func() {
-		cancel()
-		clients.Wait()
+		l.stop()
+		l.clients.Wait()
 	})
 	return l
+}
+
+// finish ends the load after the requests in progress, and returns how many requests were sent. It fails the test if a
+// request failed.
+func (l *load) finish(c *cluster) int64 {
+	c.Helper()
+	l.check(c)
+	l.stop()
+	l.clients.Wait()
+	l.checkFailures(c)
+	return l.requests.Load()
 }
 
 // keep uses one connection for all requests, and counts how often it connects.
@@ -69,21 +86,17 @@ func (l *load) keep(ctx context.Context, address, url string) {
 	transport := newTransport(address, l.pairs...)
 	transport.DialContext = counted(transport.DialContext, &l.connections)
 	defer transport.CloseIdleConnections()
-	l.repeat(ctx, func() (reply, error) { return ask(ctx, transport, url) })
+	l.repeat(ctx, func(ctx context.Context) (reply, error) { return ask(ctx, transport, url) })
 }
 
-func (l *load) repeat(ctx context.Context, request func() (reply, error)) {
+// repeat sends requests until ctx ends. It does not interrupt a request in progress, so that each one is counted.
+func (l *load) repeat(ctx context.Context, request func(context.Context) (reply, error)) {
 	tick := time.NewTicker(pace)
 	defer tick.Stop()
-	for {
-		r, err := request()
-		if ctx.Err() != nil {
-			return
-		}
-		l.record(r, err)
+	for ctx.Err() == nil {
+		l.record(request(context.WithoutCancel(ctx)))
 		select {
 		case <-ctx.Done():
-			return
 		case <-tick.C:
 		}
 	}
@@ -115,6 +128,11 @@ func (l *load) check(c *cluster) {
 		}
 		return nil
 	})
+	l.checkFailures(c)
+}
+
+func (l *load) checkFailures(c *cluster) {
+	c.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.failures) > 0 {
