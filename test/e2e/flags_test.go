@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -34,23 +35,30 @@ func TestDeploymentOfIngressNginx(t *testing.T) {
 func (c *cluster) checkWebhook() {
 	c.Helper()
 	ingresses := c.NetworkingV1().Ingresses(c.namespace)
-	made := func(name, value, class string) *networkingv1.Ingress {
-		return &networkingv1.Ingress{
+	create := func(name, value, class string) (err error) {
+		ingress := &networkingv1.Ingress{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{
 				"nginx.ingress.kubernetes.io/proxy-body-size": value}},
 			Spec: networkingv1.IngressSpec{IngressClassName: &class, DefaultBackend: &networkingv1.IngressBackend{
 				Service: &networkingv1.IngressServiceBackend{Name: "web",
 					Port: networkingv1.ServiceBackendPort{Number: 80}}}},
 		}
+		// The API server may send a review over its connection to a pod that is just ending, and does not repeat it.
+		c.await("a review of Ingress "+name, func() error {
+			if _, err = ingresses.Create(c.Context(), ingress, metav1.CreateOptions{}); apierrors.IsInternalError(err) {
+				return err
+			}
+			return nil
+		})
+		return err
 	}
-	_, err := ingresses.Create(c.Context(), made("refused", "a lot", c.namespace), metav1.CreateOptions{})
+	err := create("refused", "a lot", c.namespace)
 	if err == nil || !strings.Contains(err.Error(), "validate.nginx.ingress.kubernetes.io") ||
 		!strings.Contains(err.Error(), "proxy-body-size") {
 		c.Errorf("a bad Ingress gets %v", err)
 	}
 	for class, value := range map[string]string{c.namespace: "8m", c.namespace + "-other": "a lot"} {
-		_, err := ingresses.Create(c.Context(), made("checked", value, class), metav1.CreateOptions{})
-		c.must(err)
+		c.must(create("checked", value, class))
 		c.must(ingresses.Delete(c.Context(), "checked", metav1.DeleteOptions{}))
 	}
 }
