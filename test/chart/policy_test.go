@@ -23,7 +23,8 @@ type policed struct {
 }
 
 // TestPolicyAllowsServedPorts checks each scenario that has a NetworkPolicy. Everyone can reach all ports that Services
-// use or that containers list, except the port of probes and metrics, which has its own list of peers.
+// use or that containers list, except the port of probes and metrics, which has its own list of peers, and the port of
+// the webhook if it has one.
 func TestPolicyAllowsServedPorts(t *testing.T) {
 	found := 0
 	for _, s := range variants(t) {
@@ -106,8 +107,8 @@ func (p *policed) check(t *testing.T, objects []values) {
 		t.Errorf("the pods may not go everywhere: %v", p.policy.Spec.Egress)
 	}
 	for name, port := range p.served(t, objects) {
-		metrics := strings.Contains(name, "metrics")
-		if p.open[port] == metrics || metrics && !p.inner[port] {
+		restricted := strings.Contains(name, "metrics") || strings.Contains(name, "webhook") && p.inner[port]
+		if p.open[port] == restricted || restricted && !p.inner[port] {
 			t.Errorf("%s is %s: everyone reaches %v, and some %v", name, port, sorted(p.open), sorted(p.inner))
 		}
 	}
@@ -221,5 +222,30 @@ func TestPeersOfMetrics(t *testing.T) {
 	}
 	if !strings.Contains(r.notes, "controller.networkPolicy.metricsFrom") {
 		t.Errorf("NOTES does not say who reaches the metrics:\n%s", r.notes)
+	}
+}
+
+// TestPeersOfWebhook checks the values that choose the peers for the port of the webhook.
+func TestPeersOfWebhook(t *testing.T) {
+	const port = "TCP/8443"
+	from := func(peers ...any) values { return at([]string{"controller", "networkPolicy", "webhookFrom"}, peers) }
+	block := values{"ipBlock": values{"cidr": "192.0.2.0/28"}}
+	everyone := at([]string{"controller", "networkPolicy", "ports"}, []any{values{"port": 8443.0, "protocol": "TCP"}})
+	off := at([]string{"controller", "admissionWebhooks", "enabled"}, false)
+	for _, c := range []struct {
+		name        string
+		values      values
+		open, inner bool
+	}{
+		{"default", values{}, true, false},
+		{"some", from(block), false, true},
+		{"none", from(), false, false},
+		{"also among the ports for everyone", together(from(block), everyone), true, false},
+		{"no webhook", together(from(block), off), false, false},
+	} {
+		p := mustPolicy(t, mustRender(t, c.values).objects(t))
+		if p.open[port] != c.open || p.inner[port] != c.inner {
+			t.Errorf("%s: everyone reaches %v, and some %v", c.name, sorted(p.open), sorted(p.inner))
+		}
 	}
 }

@@ -40,12 +40,13 @@ the chart does not know which ports these containers open, since they list none:
 {{- toYaml $all -}}
 {{- end -}}
 
-{{/* Returns the ports that all peers may reach: all container ports except the port of metrics, target ports of Services, ports that
-Service annotations may open, and networkPolicy.ports. */}}
+{{/* Returns the ports that all peers may reach: all container ports except the port of metrics, and except the port of the webhook if
+it has a list of peers; target ports of Services, ports that Service annotations may open, and networkPolicy.ports. */}}
 {{- define "k8singress.policyPorts" -}}
 {{- $c := .Values.controller -}}
+{{- $inner := list (ternary (toString $c.metrics.portName) "" $c.metrics.enabled) (ternary "webhook" "" (kindIs "slice" $c.networkPolicy.webhookFrom)) -}}
 {{- range include "k8singress.containerPorts" . | fromYamlArray }}
-{{- if not (and $c.metrics.enabled (eq (toString .name) (toString $c.metrics.portName))) }}
+{{- if not (has (toString .name) $inner) }}
 {{- include "k8singress.policyPort" . }}
 {{- end }}
 {{- end }}
@@ -119,6 +120,21 @@ may reach). */}}
 {{- $peers = append $peers (dict "namespaceSelector" (dict "matchLabels" (dict "kubernetes.io/metadata.name" $monitor.namespace))) -}}
 {{- end -}}
 {{- toYaml $peers -}}
+{{- end -}}
+
+{{/* Returns the rule for the port of the webhook, if it has a list of peers. It takes a dict: root, and open (the ports that all peers may
+reach). */}}
+{{- define "k8singress.webhookRule" -}}
+{{- $c := .root.Values.controller -}}
+{{- $ports := include "k8singress.policyPort" (dict "containerPort" $c.admissionWebhooks.port) | fromYamlArray -}}
+{{- if and (include "k8singress.webhook" .root) (not (has (first $ports) .open)) -}}
+{{- with $c.networkPolicy.webhookFrom -}}
+- ports:
+    {{- toYaml $ports | nindent 4 }}
+  from:
+    {{- tpl (toYaml .) $.root | fromYamlArray | toYaml | nindent 4 }}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{/* Returns one container port as an entry of a NetworkPolicy. */}}
