@@ -162,7 +162,7 @@ func (r *replicas) leader() *harness.Caddy {
 	return leader
 }
 
-// TestOneOrderForEachHost checks that three replicas with two hundred hosts in two namespaces (thirty with -short)
+// TestOneOrderForEachHost checks that three replicas with two hundred hosts in two namespaces (twenty with -short)
 // order each certificate only once.
 func TestOneOrderForEachHost(t *testing.T) {
 	r := newReplicas(t, 3)
@@ -173,7 +173,7 @@ func TestOneOrderForEachHost(t *testing.T) {
 	each := 100
 	if testing.Short() {
 		// Only one certificate is ordered per second, so use fewer hosts in CI.
-		each = 15
+		each = 10
 	}
 	hosts := append(r.automatic(r.namespace, each), r.automatic(other.Name, each)...)
 	r.awaitFor(time.Duration(len(hosts))*orderTime+2*deadline, "certificates on all replicas",
@@ -196,12 +196,17 @@ func TestAccountContact(t *testing.T) {
 	}
 }
 
-// TestKilledLeaderLosesNoHost checks that all hosts get certificates after the leader was killed during its orders.
+// TestKilledLeaderLosesNoHost checks that all hosts get certificates after the leader was killed during its orders: for
+// forty hosts after fifteen orders, or with -short for twenty after eleven.
 func TestKilledLeaderLosesNoHost(t *testing.T) {
 	r := newReplicas(t, 3)
-	hosts := r.automatic(r.namespace, 40)
+	count, before := 40, 15
+	if testing.Short() {
+		count, before = 20, 11
+	}
+	hosts := r.automatic(r.namespace, count)
 	r.awaitFor(2*deadline, "some orders", func() error {
-		if got := len(r.orders()); got < 15 {
+		if got := len(r.orders()); got < before {
 			return fmt.Errorf("%d orders", got)
 		}
 		return nil

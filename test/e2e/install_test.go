@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -139,20 +140,31 @@ func (r *installer) checkRights(shape, namespace string) {
 	case "edge least":
 		storage = "edge-" + storageNamespace
 	}
-	for question, want := range map[string]bool{
-		"watch ingresses --namespace " + r.namespace: true,
-		"watch ingresses --all-namespaces":           everywhere,
-		"watch secrets --namespace " + r.namespace:   shape != "least",
-		"watch nodes": shape == "hostnetwork",
-		"update secrets --namespace " + r.namespace: false,
-		"update secrets --namespace " + namespace:   storage == namespace,
-		"delete leases --namespace " + namespace:    storage == namespace,
-		"update secrets --namespace " + storage:     true,
+	const networking, coordination = "networking.k8s.io", "coordination.k8s.io"
+	for _, q := range []struct {
+		verb, group, resource, namespace string
+		want                             bool
+	}{
+		{"watch", networking, "ingresses", r.namespace, true},
+		{"watch", networking, "ingresses", metav1.NamespaceAll, everywhere},
+		{"watch", "", "secrets", r.namespace, shape != "least"},
+		{"watch", "", "nodes", "", shape == "hostnetwork"},
+		{"update", "", "secrets", r.namespace, false},
+		{"update", "", "secrets", namespace, storage == namespace},
+		{"delete", coordination, "leases", namespace, storage == namespace},
+		{"update", "", "secrets", storage, true},
 	} {
-		answer := r.run("kubectl auth can-i " + question + " --as system:serviceaccount:" + namespace +
-			":k8singress 2>/dev/null || true")
-		if got := strings.HasPrefix(answer, "yes"); got != want || !got && !strings.HasPrefix(answer, "no") {
-			r.Errorf("may it %s? %s", question, answer)
+		review, err := r.AuthorizationV1().SubjectAccessReviews().Create(r.Context(),
+			&authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User:   "system:serviceaccount:" + namespace + ":k8singress",
+				Groups: []string{"system:authenticated", "system:serviceaccounts", "system:serviceaccounts:" + namespace},
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Verb: q.verb, Group: q.group, Resource: q.resource, Namespace: q.namespace,
+				},
+			}}, metav1.CreateOptions{})
+		r.must(err)
+		if review.Status.Allowed != q.want {
+			r.Errorf("may it %s %s in %q? %+v", q.verb, q.resource, q.namespace, review.Status)
 		}
 	}
 }
