@@ -55,7 +55,8 @@ func TestSchema(t *testing.T) {
 		}
 	}
 	within(root, "rbac")["size"] = node{"enum": []string{"cluster", "namespaces", "least"}}
-	// With another kind, there would be no workload, and an upgrade would delete the one that runs.
+	// If the schema accepted other words, the chart would render neither a Deployment nor a DaemonSet, and an upgrade
+	// would delete the running one.
 	within(root, "controller")["kind"] = node{"enum": []string{"Deployment", "DaemonSet", "Both"}}
 	root["properties"].(node)["controller"].(node)["required"] = []string{"kind"}
 	within(root, "controller")["extraArgs"] = flagsOf(types["strings"]["additionalProperties"].(node))

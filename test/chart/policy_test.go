@@ -43,7 +43,7 @@ func TestPolicyAllowsServedPorts(t *testing.T) {
 	}
 }
 
-// readPolicy returns the NetworkPolicy for the pods of the controller. It returns nil if there is none.
+// readPolicy returns the NetworkPolicy for the pods of the controller. It returns nil if the objects contain no such policy.
 func readPolicy(t *testing.T, objects []values) *policed {
 	t.Helper()
 	p := &policed{open: map[string]bool{}, inner: map[string]bool{}}
@@ -184,14 +184,14 @@ func TestPolicyIsMade(t *testing.T) {
 		t.Run(c.Name, func(t *testing.T) {
 			r := mustRender(t, c.Values)
 			if made := readPolicy(t, r.objects(t)) != nil; made != c.Made {
-				t.Errorf("there is one: %v", made)
+				t.Errorf("there is a NetworkPolicy: %v", made)
 			}
 			if !strings.Contains(r.notes, c.Why) || strings.Contains(r.notes, says) != (c.Why != "") {
 				t.Errorf("NOTES does not say %q:\n%s", c.Why, r.notes)
 			}
 			asked := mustRender(t, together(c.Values, at([]string{"controller", "networkPolicy", "enabled"}, true)))
 			if readPolicy(t, asked.objects(t)) == nil || strings.Contains(asked.notes, says) {
-				t.Errorf("there is none although the values ask for it:\n%s", asked.notes)
+				t.Errorf("there is no NetworkPolicy although the values ask for one:\n%s", asked.notes)
 			}
 		})
 	}

@@ -169,7 +169,7 @@ func (r *edgePods) withoutStatus() {
 	r.ingress("absent", "absent", r.withOwnClass)
 	r.awaitFor(takeover, "a Warning Event on Ingress absent", func() error {
 		if len(r.warnings("absent")) == 0 {
-			return errors.New("there is none")
+			return errors.New("the Ingress has no Warning Event")
 		}
 		return nil
 	})

@@ -179,7 +179,7 @@ func (c *cluster) awaitEvent(ingress string) {
 	c.Helper()
 	c.await("a Warning Event on Ingress "+ingress, func() error {
 		if len(c.warnings(ingress)) == 0 {
-			return errors.New("there is none")
+			return errors.New("the Ingress has no Warning Event")
 		}
 		return nil
 	})

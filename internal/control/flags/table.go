@@ -238,7 +238,7 @@ var effective = option.Table[Settings, string]{
 	{
 		Name: "exclude-socket-metrics", Values: list, Default: "none", Scope: "nginx_metrics",
 		Example: "nginx_ingress_controller_header_duration_seconds,response_size",
-		Doc:     "The metrics of requests that are not counted, separated by commas. The prefix may be left out.",
+		Doc:     "The metrics of requests to leave out, separated by commas. Their prefix may be omitted.",
 		Parse:   nginxMetric(func(m *settings.NginxMetrics) *[]string { return &m.Exclude }, readExcluded),
 	},
 	{
@@ -262,8 +262,8 @@ var effective = option.Table[Settings, string]{
 	},
 	{
 		Name: "bucket-factor", Values: number, Default: "0", Example: "1.1", Scope: "nginx_metrics",
-		Doc: "A factor above 1 adds native histograms, in which each bound is at most this factor above the one " +
-			"before. Prometheus gets them only if it asks for its protobuf format.",
+		Doc: "A factor above 1 adds native histograms, in which each bound is at most this factor times the bound " +
+			"before it. Prometheus gets them only if it asks for its protobuf format.",
 		Parse: nginxMetric(func(m *settings.NginxMetrics) *float64 { return &m.BucketFactor },
 			settings.ParseBucketFactor),
 	},

@@ -329,7 +329,7 @@ func TestGateTakesTurns(t *testing.T) {
 		})
 		fixture.Eventually(t, "one more that waits", func() error {
 			if waiting() == before {
-				return errors.New("there is none")
+				return errors.New("no further check waits")
 			}
 			return nil
 		})

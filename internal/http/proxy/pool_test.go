@@ -185,7 +185,7 @@ func BenchmarkGeneration(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			if r := (&request{pool: p, protocol: ir.HTTPS}); r.chooseTLSClient(nil) != nil || r.tlsClient == nil {
-				b.Error("there is none")
+				b.Error("the request has no TLS client")
 			}
 		}
 	})

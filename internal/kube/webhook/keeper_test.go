@@ -367,7 +367,7 @@ func (c *cluster) awaitTrust(t *testing.T, r *replica) {
 		}
 		bundle := c.configuration(t).Webhooks[0].ClientConfig.CABundle
 		if len(bundle) == 0 || !bytes.Equal(bundle, s.Data[authority.Bundle]) {
-			return errors.New("caBundle is not that of the Secret")
+			return errors.New("caBundle differs from the bundle of authorities in the Secret")
 		}
 		served, err := r.GetCertificate(&tls.ClientHelloInfo{ServerName: serverName})
 		if err != nil {

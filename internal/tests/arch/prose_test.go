@@ -16,7 +16,7 @@ import (
 var unclear = regexp.MustCompile(`(?i)\b(?:(?:that|those) of|one that|is none|nobody|somebody|whoever)\b`)
 
 // unclearLines is how many lines of product code and documentation match. It may only fall.
-const unclearLines = 22
+const unclearLines = 21
 
 // TestUnclearPhrases counts the lines with unclear phrases. Rewrite such a line with the noun that it means; a phrase
 // that only avoids the pattern is no better.

@@ -62,7 +62,7 @@ func TestTracingBatches(t *testing.T) {
 		in.get("a.example", target)
 		in.eventually("the span of "+target, func() error {
 			if collector.count(target) == 0 {
-				return errors.New("there is none")
+				return errors.New("the collector has no such span")
 			}
 			return nil
 		})
@@ -84,7 +84,7 @@ func TestTracingBatches(t *testing.T) {
 	in.eventually("a batch of three", func() error {
 		in.get("a.example", "/")
 		if len(collector.batchesOf("batches")) == 0 {
-			return errors.New("there is none")
+			return errors.New("the collector has no such batch")
 		}
 		return nil
 	})

@@ -26,7 +26,7 @@ func NewPool(first, last string) *Pool {
 // NewPodPool returns the pool of addresses for pods.
 func NewPodPool() *Pool { return NewPool("10.244.1.1", "10.244.255.254") }
 
-// Take returns a free address. It returns an error if there is none.
+// Take returns a free address. It returns an error if no address is free.
 func (p *Pool) Take() (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
