@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 )
 
 // NginxOptions configure the counters with the names of ingress-nginx.
@@ -65,8 +67,8 @@ type Nginx struct {
 	bounds [histograms][]int64
 
 	mu        sync.Mutex
-	sets      map[setLabels]*set
-	latencies map[latencyLabels]*latency
+	sets      shrinking.Map[setLabels, *set]
+	latencies shrinking.Map[latencyLabels, *latency]
 	// full counts the label sets with a path, and merged the label sets of a namespace with the path Other.
 	full, merged quota
 	// unrouted stands for the route of requests that match no route. It is nil if they are not counted.
@@ -113,7 +115,7 @@ type set struct {
 
 // newNginx returns counters without label sets.
 func newNginx(o NginxOptions) *Nginx {
-	n := &Nginx{NginxOptions: o, sets: map[setLabels]*set{}, latencies: map[latencyLabels]*latency{}}
+	n := &Nginx{NginxOptions: o}
 	for i := range n.bounds {
 		for _, bound := range n.boundsOf(i) {
 			n.bounds[i] = append(n.bounds[i], int64(bound*scale(i)))
@@ -368,12 +370,12 @@ func canaryName(backend string) string {
 // acquire returns the label set with the labels, or one with fewer labels if there are too many. The caller holds the
 // lock.
 func (n *Nginx) acquire(labels setLabels) *set {
-	s, limited := n.sets[labels], false
+	s, limited := n.sets.Get(labels), false
 	if s == nil && n.full.isReached(labels.namespace, n.MaxSets) {
 		labels.path, labels.method, limited = Other, otherMethod, true
-		if s = n.sets[labels]; s == nil && n.merged.isReached(labels.namespace, n.MaxSets) {
+		if s = n.sets.Get(labels); s == nil && n.merged.isReached(labels.namespace, n.MaxSets) {
 			labels = setLabels{Other, Other, Other, Other, Other, Other, otherMethod, labels.status}
-			s = n.sets[labels]
+			s = n.sets.Get(labels)
 		}
 	}
 	if s == nil {
@@ -398,13 +400,13 @@ func (n *Nginx) newSet(labels setLabels, limited bool) *set {
 	}
 	if !n.Excluded[Latencies] {
 		of := latencyLabels{labels.namespace, labels.ingress, labels.service, labels.canary}
-		if s.latency = n.latencies[of]; s.latency == nil {
+		if s.latency = n.latencies.Get(of); s.latency == nil {
 			s.latency = new(latency)
-			n.latencies[of] = s.latency
+			n.latencies.Set(of, s.latency)
 		}
 		s.latency.users++
 	}
-	n.sets[labels] = s
+	n.sets.Set(labels, s)
 	n.count(s, 1)
 	return s
 }
@@ -441,12 +443,12 @@ func (n *Nginx) release(s *set) {
 	if s.users--; s.users > 0 {
 		return
 	}
-	delete(n.sets, s.labels)
+	n.sets.Delete(s.labels)
 	n.count(s, -1)
 	if s.latency == nil {
 		return
 	}
 	if s.latency.users--; s.latency.users == 0 {
-		delete(n.latencies, latencyLabels{s.labels.namespace, s.labels.ingress, s.labels.service, s.labels.canary})
+		n.latencies.Delete(latencyLabels{s.labels.namespace, s.labels.ingress, s.labels.service, s.labels.canary})
 	}
 }

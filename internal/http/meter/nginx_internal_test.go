@@ -226,8 +226,8 @@ func TestLabelSetsEnd(t *testing.T) {
 			r.Release(route)
 			n.Record(route, request("DELETE", 500))
 		}
-		if got := nginxText(t, r); got != "" || len(n.latencies) != 0 || n.full.used != 0 || n.merged.used != 0 {
-			t.Errorf("all routes have ended, and there is %q; %d, %d, %d", got, len(n.latencies), n.full.used,
+		if got := nginxText(t, r); got != "" || n.latencies.Len() != 0 || n.full.used != 0 || n.merged.used != 0 {
+			t.Errorf("all routes have ended, and there is %q; %d, %d, %d", got, n.latencies.Len(), n.full.used,
 				n.merged.used)
 		}
 	}

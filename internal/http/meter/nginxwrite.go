@@ -2,7 +2,6 @@ package meter
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -59,7 +58,7 @@ func (n *Nginx) Write(to *exposition.Writer, prefix string, constant []expositio
 // sorted returns the label sets in the order of their labels.
 func (n *Nginx) sorted() []*set {
 	n.mu.Lock()
-	sets := slices.Collect(maps.Values(n.sets))
+	sets := slices.Collect(n.sets.Values())
 	n.mu.Unlock()
 	slices.SortFunc(sets, func(a, b *set) int { return compareSets(&a.labels, &b.labels) })
 	return sets
@@ -133,14 +132,14 @@ func (w *nginxWriter) writeLatencies(prefix string) {
 	f.Name = prefix + f.Name
 	w.Family(f)
 	w.n.mu.Lock()
-	all := maps.Clone(w.n.latencies)
+	all := w.n.latencies.Clone()
 	w.n.mu.Unlock()
-	order := slices.SortedFunc(maps.Keys(all), func(a, b latencyLabels) int {
+	order := slices.SortedFunc(all.Keys(), func(a, b latencyLabels) int {
 		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.ingress, b.ingress),
 			cmp.Compare(a.service, b.service), cmp.Compare(a.canary, b.canary))
 	})
 	for _, of := range order {
-		l := all[of]
+		l := all.Get(of)
 		if count := l.count.Load(); count > 0 {
 			w.labels = append(w.labels[:0], w.constant...)
 			w.labels = append(w.labels, exposition.Label{Name: "canary", Value: of.canary},

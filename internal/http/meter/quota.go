@@ -1,10 +1,12 @@
 package meter
 
+import "github.com/k8singress/k8singress/internal/model/shrinking"
+
 // quota counts the label sets of each namespace, so that one namespace cannot use up the label sets of the others.
 // Package budget shares units among owners by the same rule.
 type quota struct {
 	used int
-	of   map[string]int
+	of   shrinking.Map[string, int]
 }
 
 // reserve is the part of the label sets that one namespace leaves to the others, as a fraction of its maximum.
@@ -14,16 +16,16 @@ const reserve = 8
 // have maximum label sets. In general, a namespace may have reserve times as many as are free.
 func (q *quota) isReached(namespace string, maximum int) bool {
 	free := maximum + maximum/reserve - q.used
-	return q.of[namespace] >= reserve*free
+	return q.of.Get(namespace) >= reserve*free
 }
 
 // add adds a number to the label sets of a namespace. The number may be negative.
 func (q *quota) add(namespace string, number int) {
-	if q.of == nil {
-		q.of = map[string]int{}
-	}
 	q.used += number
-	if q.of[namespace] += number; q.of[namespace] == 0 {
-		delete(q.of, namespace)
+	number += q.of.Get(namespace)
+	if number == 0 {
+		q.of.Delete(namespace)
+	} else {
+		q.of.Set(namespace, number)
 	}
 }

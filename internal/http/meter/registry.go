@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"unicode/utf8"
+
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 )
 
 // Labels identify the counters of a route. They come from the objects that define the route, and never from a request,
@@ -60,9 +62,7 @@ func (l *Labels) Compare(with *Labels) int {
 // requests do not use it.
 type Registry struct {
 	mu     sync.Mutex
-	routes map[Labels]*Route
-	// peak is the largest size of the map since it was created.
-	peak int
+	routes shrinking.Map[Labels, *Route]
 	// nginx is nil without the metrics with the names of ingress-nginx.
 	nginx atomic.Pointer[Nginx]
 	// generations is the number of calls of newNginx.
@@ -91,21 +91,14 @@ func (r *Registry) Acquire(of Labels) *Route {
 	of = of.bounded()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	route := r.routes[of]
+	route := r.routes.Get(of)
 	if route == nil {
-		if r.routes == nil {
-			r.routes = map[Labels]*Route{}
-		}
 		route = &Route{Labels: of}
-		r.routes[of] = route
-		r.peak = max(r.peak, len(r.routes))
+		r.routes.Set(of, route)
 	}
 	route.users++
 	return route
 }
-
-// minShrunk is the smallest peak of a map that Release shrinks.
-const minShrunk = 256
 
 // Release ends one use of the counters. The last use ends their series. Requests in progress can still use the
 // counters. If the route is nil, Release does nothing.
@@ -118,18 +111,10 @@ func (r *Registry) Release(route *Route) {
 	if route.users--; route.users > 0 {
 		return
 	}
-	delete(r.routes, route.Labels)
+	r.routes.Delete(route.Labels)
 	route.ended.Store(true)
 	if n := r.nginx.Load(); n != nil {
 		n.end(route)
-	}
-	if n := len(r.routes); r.peak >= minShrunk && n < r.peak/4 {
-		// A map keeps its memory when elements are deleted, so copy the rest to a smaller map.
-		rest := make(map[Labels]*Route, n)
-		for labels, route := range r.routes {
-			rest[labels] = route
-		}
-		r.routes, r.peak = rest, n
 	}
 }
 
@@ -137,8 +122,8 @@ func (r *Registry) Release(route *Route) {
 // no series, so a cluster with many unused routes has short metrics.
 func (r *Registry) Used() []*Route {
 	r.mu.Lock()
-	used := make([]*Route, 0, len(r.routes))
-	for _, route := range r.routes {
+	used := make([]*Route, 0, r.routes.Len())
+	for route := range r.routes.Values() {
 		if route.used() {
 			used = append(used, route)
 		}
@@ -155,5 +140,5 @@ func (r *Registry) Used() []*Route {
 func (r *Registry) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.routes)
+	return r.routes.Len()
 }
