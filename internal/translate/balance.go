@@ -143,15 +143,15 @@ func (t *Translator) balance(c *change, id string) *ir.Backend {
 			c.objects.add(maps.Keys(b.problems))
 		}
 	}
-	noteProblems(t.balanced[id])
-	if t.routes[id] == 0 {
-		delete(t.routes, id)
-		delete(t.found, id)
-		delete(t.balanced, id)
+	noteProblems(t.balanced.Get(id))
+	if t.routes.Get(id) == 0 {
+		t.routes.Delete(id)
+		t.found.Delete(id)
+		t.balanced.Delete(id)
 		return nil
 	}
-	next := isolatingPanics(balance, t.found[id], t.withMains(id, t.users.of(id)))
-	t.balanced[id] = next
+	next := isolatingPanics(balance, t.found.Get(id), t.withMains(id, t.users.of(id)))
+	t.balanced.Set(id, next)
 	noteProblems(next)
 	return next.backend
 }

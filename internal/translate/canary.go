@@ -22,7 +22,7 @@ func (t *Translator) withMains(backend string, users []*ingress.Result) []*ingre
 		canary.Mains = t.mainsOf(r, backend)
 		lb := &canary.LoadBalancing
 		for n, ref := range canary.Mains {
-			main := t.results[ref]
+			main := t.results.Get(ref)
 			if n == 0 {
 				from := &main.LoadBalancing
 				lb.UseVirtualAddress, lb.SlowStart, lb.EjectAfter, lb.HealthCheck =
@@ -43,10 +43,10 @@ func (t *Translator) withMains(backend string, users []*ingress.Result) []*ingre
 // set the cookie.
 func (t *Translator) takeSession(canary *ingress.Result) {
 	canary.Mains = slices.DeleteFunc(canary.Mains,
-		func(ref ir.Ref) bool { return t.results[ref].LoadBalancing.SessionCookie == nil })
+		func(ref ir.Ref) bool { return t.results.Get(ref).LoadBalancing.SessionCookie == nil })
 	canary.LoadBalancing.SessionCookie = nil
 	if len(canary.Mains) > 0 {
-		canary.LoadBalancing.SessionCookie = t.results[canary.Mains[0]].LoadBalancing.SessionCookie
+		canary.LoadBalancing.SessionCookie = t.results.Get(canary.Mains[0]).LoadBalancing.SessionCookie
 	}
 }
 
@@ -59,7 +59,7 @@ func (t *Translator) mainsOf(canary *ingress.Result, backend string) []ir.Ref {
 	}
 	var mains []ir.Ref
 	for _, host := range names {
-		m := t.merged[host]
+		m := t.merged.Get(host)
 		if m == nil {
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 	"github.com/k8singress/k8singress/internal/translate/hosts"
 )
@@ -18,15 +19,15 @@ import (
 // host, on the certificate of the wildcard above it, on the limit for its namespace, and on older hosts of the
 // namespace, which take precedence.
 type issuance struct {
-	requests map[string]*certificateRequest
+	requests shrinking.Map[string, *certificateRequest]
 	// queues maps namespaces to the certificate requests of their hosts, sorted by precedence. The first requests are
 	// accepted until the limit for the namespace is reached.
-	queues map[string][]*certificateRequest
+	queues shrinking.Map[string, []*certificateRequest]
 	// The field below maps each wildcard to the hosts that may use the certificate of the wildcard. Hosts that are
 	// listed in spec.tls are not included. The field answers maps each wildcard to its certificate. Wildcards without a
 	// certificate are not included.
-	below   map[string]set[string]
-	answers map[string]*answer
+	below   shrinking.Map[string, *shrinking.Map[string, struct{}]]
+	answers shrinking.Map[string, *answer]
 }
 
 // certificateRequest is a request for a certificate of one host from an issuer.
@@ -39,17 +40,10 @@ type certificateRequest struct {
 	over bool
 }
 
-func newIssuance() *issuance {
-	return &issuance{
-		requests: map[string]*certificateRequest{}, queues: map[string][]*certificateRequest{},
-		below: map[string]set[string]{}, answers: map[string]*answer{},
-	}
-}
-
 // certificate returns the certificate of a host, or nil if the host has none. m is the result of hosts.Merge for the
 // host; it may be nil.
 func (n *issuance) certificate(host string, m *hosts.Merged) *ir.Certificate {
-	switch a := n.requests[host]; {
+	switch a := n.requests.Get(host); {
 	case a != nil && (a.over || a.refusal != nil):
 		return nil
 	case a != nil:
@@ -66,7 +60,7 @@ func (n *issuance) problems(hosts []string, of ir.Ref, quota int) []report.Probl
 	var all []report.Problem
 	var over []string
 	for _, host := range hosts {
-		a := n.requests[host]
+		a := n.requests.Get(host)
 		switch {
 		case a == nil || a.certificate.Origin != of:
 		case a.refusal != nil:
@@ -94,7 +88,7 @@ func (n *issuance) problems(hosts []string, of ir.Ref, quota int) []report.Probl
 func (t *Translator) issue(c *change, s *snapshot.Snapshot) {
 	var wildcards []string
 	for host := range c.hosts {
-		t.issuance.place(host, t.merged[host])
+		t.issuance.place(host, t.merged.Get(host))
 		if strings.HasPrefix(host, "*.") {
 			wildcards = append(wildcards, host)
 		}
@@ -106,7 +100,7 @@ func (t *Translator) issue(c *change, s *snapshot.Snapshot) {
 			others = append(others, host)
 			continue
 		}
-		for dependent := range t.turned(s, host) {
+		for dependent := range t.turned(s, host).Keys() {
 			others = append(others, dependent)
 		}
 	}
@@ -120,16 +114,21 @@ func (n *issuance) place(host string, m *hosts.Merged) {
 	if wildcard == "" {
 		return
 	}
+	below := n.below.Get(wildcard)
 	if m == nil || m.Implied == nil {
-		if delete(n.below[wildcard], host); len(n.below[wildcard]) == 0 {
-			delete(n.below, wildcard)
+		if below == nil {
+			return
+		}
+		if below.Delete(host); below.Len() == 0 {
+			n.below.Delete(wildcard)
 		}
 		return
 	}
-	if n.below[wildcard] == nil {
-		n.below[wildcard] = set[string]{}
+	if below == nil {
+		below = &shrinking.Map[string, struct{}]{}
+		n.below.Set(wildcard, below)
 	}
-	n.below[wildcard][host] = struct{}{}
+	below.Set(host, struct{}{})
 }
 
 // requeue updates the certificate requests of hosts. Other requests in the same namespaces may then exceed the limit
@@ -138,12 +137,13 @@ func (t *Translator) requeue(c *change, hosts []string) {
 	n, namespaces := t.issuance, set[string]{}
 	for _, host := range hosts {
 		c.hosts[host] = struct{}{}
-		old, next := n.requests[host], t.wanted(host)
+		old, next := n.requests.Get(host), t.wanted(host)
 		n.dequeue(old)
 		n.enqueue(next)
-		delete(n.requests, host)
 		if next != nil {
-			n.requests[host] = next
+			n.requests.Set(host, next)
+		} else {
+			n.requests.Delete(host)
 		}
 		for _, a := range []*certificateRequest{old, next} {
 			if a != nil {
@@ -153,7 +153,7 @@ func (t *Translator) requeue(c *change, hosts []string) {
 		}
 	}
 	for namespace := range namespaces {
-		for i, a := range n.queues[namespace] {
+		for i, a := range n.queues.Get(namespace) {
 			if over := t.options.HostsPerNamespace > 0 && i >= t.options.HostsPerNamespace; over != a.over {
 				a.over = over
 				c.hosts[a.certificate.Host], c.objects[a.certificate.Origin] = struct{}{}, struct{}{}
@@ -165,20 +165,20 @@ func (t *Translator) requeue(c *change, hosts []string) {
 // The method wanted returns the certificate request of a host, or nil if the host does not need a certificate from an
 // issuer.
 func (t *Translator) wanted(host string) *certificateRequest {
-	m := t.merged[host]
+	m := t.merged.Get(host)
 	switch {
 	case m == nil:
 		return nil
 	case m.Certificate != nil && m.Certificate.Automated:
-		return &certificateRequest{certificate: m.Certificate, object: t.results[m.Certificate.Origin].Object}
+		return &certificateRequest{certificate: m.Certificate, object: t.results.Get(m.Certificate.Origin).Object}
 	case m.Certificate != nil || m.Implied == nil:
 		return nil
 	}
-	if t.issuance.answers[hosts.WildcardOf(host)].covers(host, m.Implied.Certificate.Origin.Namespace) {
+	if t.issuance.answers.Get(hosts.WildcardOf(host)).covers(host, m.Implied.Certificate.Origin.Namespace) {
 		return nil
 	}
 	certificate := m.Implied.Certificate
-	return &certificateRequest{certificate: certificate, object: t.results[certificate.Origin].Object,
+	return &certificateRequest{certificate: certificate, object: t.results.Get(certificate.Origin).Object,
 		refusal: m.Implied.Refusal}
 }
 
@@ -188,9 +188,9 @@ func (n *issuance) enqueue(a *certificateRequest) {
 	if a == nil || a.refusal != nil {
 		return
 	}
-	queue := n.queues[a.object.Namespace]
+	queue := n.queues.Get(a.object.Namespace)
 	i, _ := slices.BinarySearchFunc(queue, a, compareRequests)
-	n.queues[a.object.Namespace] = slices.Insert(queue, i, a)
+	n.queues.Set(a.object.Namespace, slices.Insert(queue, i, a))
 }
 
 func (n *issuance) dequeue(a *certificateRequest) {
@@ -198,12 +198,15 @@ func (n *issuance) dequeue(a *certificateRequest) {
 		return
 	}
 	namespace := a.object.Namespace
-	i, found := slices.BinarySearchFunc(n.queues[namespace], a, compareRequests)
+	queue := n.queues.Get(namespace)
+	i, found := slices.BinarySearchFunc(queue, a, compareRequests)
 	if !found {
 		panic("certificate request not found in its queue")
 	}
-	if n.queues[namespace] = slices.Delete(n.queues[namespace], i, i+1); len(n.queues[namespace]) == 0 {
-		delete(n.queues, namespace)
+	if queue = slices.Delete(queue, i, i+1); len(queue) == 0 {
+		n.queues.Delete(namespace)
+	} else {
+		n.queues.Set(namespace, shrinking.Trim(queue))
 	}
 }
 

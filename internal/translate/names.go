@@ -7,6 +7,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 	"github.com/k8singress/k8singress/internal/translate/hosts"
 	"github.com/k8singress/k8singress/internal/translate/ingress"
@@ -16,14 +17,10 @@ import (
 type names struct {
 	// The field wanted maps each alias to the hosts that request the alias. The field given maps each alias to the host
 	// that gets it, as decided by hosts.Naming.Resolve.
-	wanted map[string]set[string]
-	given  map[string]*hosts.Named
+	wanted shrinking.Map[string, *shrinking.Map[string, struct{}]]
+	given  shrinking.Map[string, *hosts.Named]
 	// touched contains the aliases for which Resolve must be called again, because another host may now get the alias.
-	touched set[string]
-}
-
-func newNames() *names {
-	return &names{wanted: map[string]set[string]{}, given: map[string]*hosts.Named{}, touched: set[string]{}}
+	touched shrinking.Map[string, struct{}]
 }
 
 // The method note updates n.wanted and n.touched after the settings of a host were merged again. old and next are the
@@ -31,18 +28,22 @@ func newNames() *names {
 func (n *names) note(host string, old, next *hosts.Merged) {
 	if old != nil {
 		for _, name := range old.Names {
-			n.touched[name.Name] = struct{}{}
-			if delete(n.wanted[name.Name], host); len(n.wanted[name.Name]) == 0 {
-				delete(n.wanted, name.Name)
+			n.touched.Set(name.Name, struct{}{})
+			if by := n.wanted.Get(name.Name); by != nil {
+				if by.Delete(host); by.Len() == 0 {
+					n.wanted.Delete(name.Name)
+				}
 			}
 		}
 	}
 	for _, name := range next.Names {
-		n.touched[name.Name] = struct{}{}
-		if n.wanted[name.Name] == nil {
-			n.wanted[name.Name] = set[string]{}
+		n.touched.Set(name.Name, struct{}{})
+		by := n.wanted.Get(name.Name)
+		if by == nil {
+			by = &shrinking.Map[string, struct{}]{}
+			n.wanted.Set(name.Name, by)
 		}
-		n.wanted[name.Name][host] = struct{}{}
+		by.Set(host, struct{}{})
 	}
 }
 
@@ -63,29 +64,29 @@ func (n *names) of(host string) *hosts.Named {
 	case hosts.CertificateHost(host) != host:
 		return nil
 	}
-	return n.given[host]
+	return n.given.Get(host)
 }
 
 // The method around adds to n.touched the aliases that may be affected by the changed hosts: aliases that are also the
 // name of a changed host, and aliases that are covered by a changed wildcard or by the host "".
 func (n *names) around(c *change) {
-	if len(n.wanted) == 0 {
+	if n.wanted.Len() == 0 {
 		return
 	}
 	many := false
 	for host := range c.hosts {
 		many = many || host == "" || strings.HasPrefix(host, "*.")
-		if n.wanted[host] != nil {
-			n.touched[host] = struct{}{}
+		if n.wanted.Has(host) {
+			n.touched.Set(host, struct{}{})
 		}
 	}
 	if !many {
 		return
 	}
-	for name := range n.wanted {
+	for name := range n.wanted.Keys() {
 		for _, other := range []string{hosts.CertificateHost(name), hosts.WildcardOf(name), ""} {
 			if _, changed := c.hosts[other]; changed {
-				n.touched[name] = struct{}{}
+				n.touched.Set(name, struct{}{})
 			}
 		}
 	}
@@ -98,17 +99,17 @@ func (t *Translator) giveNames(c *change) {
 	t.names.around(c)
 	naming := &hosts.Naming{
 		Policy: t.options.Ownership, NoCatchAll: t.options.Ingress.DisableCatchAll,
-		Merged: func(host string) *hosts.Merged { return t.merged[host] },
+		Merged: func(host string) *hosts.Merged { return t.merged.Get(host) },
 	}
-	for len(t.names.touched) > 0 {
-		touched := slices.Sorted(maps.Keys(t.names.touched))
-		clear(t.names.touched)
+	for t.names.touched.Len() > 0 {
+		touched := slices.Sorted(t.names.touched.Keys())
+		t.names.touched.Clear()
 		for _, name := range touched {
 			host := hosts.CertificateHost(name)
 			before := t.names.namespace(host)
 			t.give(c, naming, name)
 			c.hosts[name], c.hosts[host] = struct{}{}, struct{}{}
-			if _, listed := t.ofHost[host]; listed && before != t.names.namespace(host) {
+			if t.ofHost.has(host) && before != t.names.namespace(host) {
 				t.mergeNamed(c, host)
 			}
 		}
@@ -118,12 +119,12 @@ func (t *Translator) giveNames(c *change) {
 // mergeNamed merges a host again after the namespace that uses the host's name as an alias has changed. If the host is
 // a wildcard, the hosts below it are also merged again if necessary.
 func (t *Translator) mergeNamed(c *change, host string) {
-	before := t.merged[host]
+	before := t.merged.Get(host)
 	t.mergeHost(c, host)
-	if !strings.HasPrefix(host, "*.") || t.sameAbove(before, t.merged[host]) {
+	if !strings.HasPrefix(host, "*.") || t.sameAbove(before, t.merged.Get(host)) {
 		return
 	}
-	for below := range t.ofHost {
+	for below := range t.ofHost.keys() {
 		if hosts.WildcardOf(below) == host {
 			c.hosts[below] = struct{}{}
 			t.mergeHost(c, below)
@@ -132,23 +133,23 @@ func (t *Translator) mergeNamed(c *change, host string) {
 }
 
 func (t *Translator) give(c *change, naming *hosts.Naming, name string) {
-	if old := t.names.given[name]; old != nil {
+	if old := t.names.given.Get(name); old != nil {
 		c.objects.add(maps.Keys(old.Problems))
 	}
 	var wants []hosts.Name
-	for host := range t.names.wanted[name] {
-		for _, want := range t.merged[host].Names {
+	for host := range t.names.wanted.Get(name).Keys() {
+		for _, want := range t.merged.Get(host).Names {
 			if want.Name == name {
 				wants = append(wants, want)
 			}
 		}
 	}
 	if wants == nil {
-		delete(t.names.given, name)
+		t.names.given.Delete(name)
 		return
 	}
 	next := naming.Resolve(name, wants)
-	t.names.given[name] = next
+	t.names.given.Set(name, next)
 	c.objects.add(maps.Keys(next.Problems))
 }
 
@@ -156,12 +157,12 @@ func (t *Translator) give(c *change, naming *hosts.Naming, name string) {
 func (t *Translator) nameProblems(r *ingress.Result, ref ir.Ref) (all []report.Problem) {
 	said := map[string]bool{}
 	for _, host := range slices.Sorted(maps.Keys(r.Paths)) {
-		m := t.merged[host]
+		m := t.merged.Get(host)
 		if m == nil {
 			continue
 		}
 		for _, want := range m.Names {
-			if given := t.names.given[want.Name]; given != nil && !said[want.Name] && snapshot.RefOf(want.By) == ref {
+			if given := t.names.given.Get(want.Name); given != nil && !said[want.Name] && snapshot.RefOf(want.By) == ref {
 				said[want.Name] = true
 				all = append(all, given.Problems[ref]...)
 			}

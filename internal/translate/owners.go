@@ -6,6 +6,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/kinds"
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 	"github.com/k8singress/k8singress/internal/translate/hosts"
 	"github.com/k8singress/k8singress/internal/translate/ingress"
 	"github.com/k8singress/k8singress/internal/translate/ownership"
@@ -19,23 +20,25 @@ func (t *Translator) noteBelow(c *change, host string, r *ingress.Result) {
 	if wildcard == "" || r.Canary != nil {
 		return
 	}
-	namespaces, namespace, more := t.below[wildcard], r.Object.Namespace, -1
+	namespaces, namespace, more := t.below.Get(wildcard), r.Object.Namespace, -1
 	if namespaces == nil {
-		namespaces = map[string]int{}
-		t.below[wildcard] = namespaces
+		namespaces = &shrinking.Map[string, int]{}
+		t.below.Set(wildcard, namespaces)
 	}
-	if t.results[refOf(r.Object)] == r {
+	if t.results.Get(refOf(r.Object)) == r {
 		more = 1
 	}
-	before := namespaces[namespace]
+	before := namespaces.Get(namespace)
 	after := before + more
-	if namespaces[namespace] = after; after == 0 {
-		delete(namespaces, namespace)
+	if after == 0 {
+		namespaces.Delete(namespace)
+	} else {
+		namespaces.Set(namespace, after)
 	}
-	if len(namespaces) == 0 {
-		delete(t.below, wildcard)
+	if namespaces.Len() == 0 {
+		t.below.Delete(wildcard)
 	}
-	if _, listed := t.ofHost[wildcard]; listed && before*after == 0 {
+	if t.ofHost.has(wildcard) && before*after == 0 {
 		c.hosts[wildcard] = struct{}{}
 	}
 }
@@ -45,20 +48,20 @@ func (t *Translator) noteBelow(c *change, host string, r *ingress.Result) {
 func (t *Translator) around(host string) *hosts.HostContext {
 	s := &hosts.HostContext{Policy: t.options.Ownership, NamedBy: t.names.namespace(host)}
 	if strings.HasPrefix(host, "*.") {
-		s.Below = t.below[host]
+		s.Below = t.below.Get(host)
 	} else if above := hosts.WildcardOf(host); above != "" {
-		s.Above = t.merged[above]
+		s.Above = t.merged.Get(above)
 	}
 	return s
 }
 
 // ownerOf returns the owner of a host. It also works for a host without a rule.
 func (t *Translator) ownerOf(host string) ownership.Owner {
-	if m := t.merged[host]; m != nil {
+	if m := t.merged.Get(host); m != nil {
 		return m.Owner
 	}
 	above := ownership.Owner{}
-	if m := t.merged[hosts.WildcardOf(host)]; m != nil {
+	if m := t.merged.Get(hosts.WildcardOf(host)); m != nil {
 		above = m.Owner
 	}
 	return t.options.Ownership.Of(host, func(func(kinds.Object) bool) {}, above)
@@ -72,9 +75,9 @@ func (t *Translator) mergeHosts(c *change) {
 		if !strings.HasPrefix(host, "*.") {
 			continue
 		}
-		before := t.merged[host]
+		before := t.merged.Get(host)
 		t.mergeHost(c, host)
-		if !t.sameAbove(before, t.merged[host]) {
+		if !t.sameAbove(before, t.merged.Get(host)) {
 			turned[host] = struct{}{}
 		}
 	}
@@ -92,7 +95,7 @@ func (t *Translator) touchBelow(c *change, wildcards set[string]) {
 	if len(wildcards) == 0 {
 		return
 	}
-	for host := range t.ofHost {
+	for host := range t.ofHost.keys() {
 		if _, ok := wildcards[hosts.WildcardOf(host)]; ok {
 			c.hosts[host] = struct{}{}
 		}

@@ -50,7 +50,7 @@ func TestPanicInAHostIsIsolated(t *testing.T) {
 	before, _ := translator.Translate(store.Take(), o)
 
 	ref := ir.Ref{Kind: kinds.Ingress, Namespace: "shop", Name: "bad"}
-	poisoned := translator.results[ref].Paths
+	poisoned := translator.results.Get(ref).Paths
 	poisoned["a.example"] = append(poisoned["a.example"], nil)
 	store.Set(onHosts("good", "a.example", "b.example", "c.example"))
 	config, verdicts := translator.Translate(store.Take(), o)

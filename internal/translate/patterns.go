@@ -8,6 +8,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/pattern"
 	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 	"github.com/k8singress/k8singress/internal/translate/hosts"
 )
@@ -17,20 +18,20 @@ import (
 type patterns struct {
 	// most is the maximum total size of the regular expressions in one namespace.
 	most       int
-	namespaces map[string]*namespacePatterns
+	namespaces shrinking.Map[string, *namespacePatterns]
 	// changed is the set of namespaces in which the total size of the regular expressions has changed since bound was
 	// last called.
-	changed set[string]
+	changed shrinking.Map[string, struct{}]
 }
 
 type namespacePatterns struct {
 	sum     int
-	sizes   map[ir.Ref]int
+	sizes   shrinking.Map[ir.Ref, int]
 	refused set[ir.Ref]
 }
 
 func newPatterns(most int) *patterns {
-	return &patterns{most: most, namespaces: map[string]*namespacePatterns{}, changed: set[string]{}}
+	return &patterns{most: most}
 }
 
 // count adds size to the total size of the regular expressions of the Ingress ref. A negative size undoes an earlier
@@ -40,16 +41,18 @@ func (p *patterns) count(ref ir.Ref, size int) {
 	if size == 0 {
 		return
 	}
-	n := p.namespaces[ref.Namespace]
+	n := p.namespaces.Get(ref.Namespace)
 	if n == nil {
-		n = &namespacePatterns{sizes: map[ir.Ref]int{}}
-		p.namespaces[ref.Namespace] = n
+		n = &namespacePatterns{}
+		p.namespaces.Set(ref.Namespace, n)
 	}
 	n.sum += size
-	if n.sizes[ref] += size; n.sizes[ref] == 0 {
-		delete(n.sizes, ref)
+	if total := n.sizes.Get(ref) + size; total == 0 {
+		n.sizes.Delete(ref)
+	} else {
+		n.sizes.Set(ref, total)
 	}
-	p.changed[ref.Namespace] = struct{}{}
+	p.changed.Set(ref.Namespace, struct{}{})
 }
 
 func (p *patterns) countAll(sizes []hosts.PatternSize, sign int) {
@@ -59,7 +62,7 @@ func (p *patterns) countAll(sizes []hosts.PatternSize, sign int) {
 }
 
 func (p *patterns) refuses(ref ir.Ref) bool {
-	n := p.namespaces[ref.Namespace]
+	n := p.namespaces.Get(ref.Namespace)
 	if n == nil {
 		return false
 	}
@@ -70,7 +73,7 @@ func (p *patterns) refuses(ref ir.Ref) bool {
 // contribution returns the settings of an Ingress that are merged into its hosts. If the regular expressions of the
 // Ingress are rejected, it returns the settings without them.
 func (t *Translator) contribution(ref ir.Ref) *hosts.Contribution {
-	c := &t.results[ref].Contribution
+	c := &t.results.Get(ref).Contribution
 	switch {
 	case t.patterns.refuses(ref):
 		return c.WithoutPatterns()
@@ -93,36 +96,36 @@ func (t *Translator) boundPatterns(c *change) {
 	}
 	// Rebuilding a host with mergeHost has subtracted and then added the same sizes, so the totals are unchanged, and
 	// the limits do not have to be checked again.
-	clear(t.patterns.changed)
+	t.patterns.changed.Clear()
 }
 
 // The method bound enforces the limit on regular expressions in the namespaces in p.changed. If the expressions of an
 // Ingress become rejected, or are accepted again, it adds the hosts of the Ingress to the set again. The caller must
 // then rebuild these virtual hosts.
 func (t *Translator) bound(c *change, p *patterns, again set[string]) {
-	for namespace := range p.changed {
-		n := p.namespaces[namespace]
+	for namespace := range p.changed.Keys() {
+		n := p.namespaces.Get(namespace)
 		before := n.refused
 		n.refused = t.overPatterns(n, p.most)
-		if len(n.sizes) == 0 {
-			delete(p.namespaces, namespace)
+		if n.sizes.Len() == 0 {
+			p.namespaces.Delete(namespace)
 		}
 		for _, refs := range []set[ir.Ref]{before, n.refused} {
 			for ref := range refs {
 				_, was := before[ref]
 				_, is := n.refused[ref]
-				if r := t.results[ref]; r != nil && was != is {
+				if r := t.results.Get(ref); r != nil && was != is {
 					c.objects[ref] = struct{}{}
 					again.add(maps.Keys(r.Paths))
 					if r.Fallback != nil {
 						again[""] = struct{}{}
-						again.add(maps.Keys(t.ofHost))
+						again.add(t.ofHost.keys())
 					}
 				}
 			}
 		}
 	}
-	clear(p.changed)
+	p.changed.Clear()
 }
 
 // overPatterns returns the Ingresses of a namespace whose regular expressions must be rejected: the oldest Ingress with
@@ -132,10 +135,10 @@ func (t *Translator) overPatterns(n *namespacePatterns, most int) set[ir.Ref] {
 		return nil
 	}
 	over, sum := set[ir.Ref]{}, 0
-	for _, ref := range slices.SortedFunc(maps.Keys(n.sizes), func(a, b ir.Ref) int {
-		return snapshot.Older(t.results[a].Object, t.results[b].Object)
+	for _, ref := range slices.SortedFunc(n.sizes.Keys(), func(a, b ir.Ref) int {
+		return snapshot.Older(t.results.Get(a).Object, t.results.Get(b).Object)
 	}) {
-		if sum += n.sizes[ref]; sum > most {
+		if sum += n.sizes.Get(ref); sum > most {
 			over[ref] = struct{}{}
 		}
 	}
@@ -160,7 +163,7 @@ func (t *Translator) patternProblem(ref ir.Ref) *report.Problem {
 		return nil
 	}
 	outcome := "paths of this Ingress that are regular expressions are ignored, or get 503 if they may restrict access"
-	if t.results[ref].PatternSize > 0 {
+	if t.results.Get(ref).PatternSize > 0 {
 		outcome = "requests for its paths get 503"
 	}
 	return &report.Problem{

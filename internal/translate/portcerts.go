@@ -49,7 +49,7 @@ func (t *Translator) portCertificates(routes []*ir.StreamRoute) (
 func (t *Translator) refuseHost(r *ir.StreamRoute, owners map[string]string) *report.Problem {
 	host, namespace := r.TLS.Host, r.Backends[0].Backend.Namespace
 	owner := t.ownerOf(host).Namespace
-	if m := t.merged[host]; owner == "" && m != nil && m.Certificate != nil {
+	if m := t.merged.Get(host); owner == "" && m != nil && m.Certificate != nil {
 		owner = m.Certificate.Origin.Namespace
 	}
 	if owner == "" {
@@ -86,10 +86,10 @@ func without(routes []*ir.StreamRoute, refused set[*ir.StreamRoute]) []*ir.Strea
 // may no longer need a certificate.
 func (p portCertificates) addTo(t *Translator, changed map[string]*ir.Certificate, before portCertificates) {
 	for host := range before {
-		changed[host] = t.issuance.certificate(host, t.merged[host])
+		changed[host] = t.issuance.certificate(host, t.merged.Get(host))
 	}
 	for host, c := range p {
-		if changed[host] = t.issuance.certificate(host, t.merged[host]); changed[host] == nil {
+		if changed[host] = t.issuance.certificate(host, t.merged.Get(host)); changed[host] == nil {
 			changed[host] = c
 		}
 	}

@@ -61,7 +61,7 @@ func TestCertificatesOfPorts(t *testing.T) {
 	// The certificate of an Ingress takes precedence, and stays when the port is removed.
 	own := &ir.Certificate{Host: "a.example.com", Secret: ir.Name{Namespace: "shop", Name: "a"},
 		Origin: ir.Ref{Namespace: "shop", Name: "a"}}
-	translator.merged["a.example.com"] = &hosts.Merged{Certificate: own}
+	translator.merged.Set("a.example.com", &hosts.Merged{Certificate: own})
 	if got := translator.published(endsTLS(2, "a.example.com", "")); got != "" ||
 		!slices.Contains(translator.config.Certificates, own) {
 		t.Errorf("issuers are asked for %q, and there are %v", got, translator.config.Certificates)
@@ -78,7 +78,7 @@ func TestHostOfAnotherNamespace(t *testing.T) {
 	translator.reset(Options{})
 	theirs := &ir.Certificate{Host: "a.example.com", Secret: ir.Name{Namespace: "other", Name: "a"},
 		Origin: ir.Ref{Namespace: "other", Name: "a"}}
-	translator.merged["a.example.com"] = &hosts.Merged{Certificate: theirs}
+	translator.merged.Set("a.example.com", &hosts.Merged{Certificate: theirs})
 	foreign := endsTLS(2, "b.example.com", "")
 	foreign.Backends = ir.To(&ir.Backend{Namespace: "other"})
 	first := endsTLS(1, "b.example.com", "")
@@ -90,7 +90,7 @@ func TestHostOfAnotherNamespace(t *testing.T) {
 	if len(verdicts) != 1 || len(verdicts[0].Problems) != 2 || verdicts[0].Problems[0].Reason != report.HostConflict {
 		t.Errorf("it is said %+v", verdicts)
 	}
-	delete(translator.merged, "a.example.com")
+	translator.merged.Delete("a.example.com")
 	translator.published(endsTLS(3, "a.example.com", ""))
 	if len(translator.config.StreamRoutes) != 1 || len(translator.report.Verdicts) != 0 {
 		t.Errorf("when it is free: %v, %v", translator.config.StreamRoutes, translator.report.Verdicts)
@@ -112,7 +112,7 @@ func TestHostOfAPortHasAnOwner(t *testing.T) {
 			translator := New()
 			translator.reset(Options{Ownership: c.policy})
 			object := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "wildcard"}}
-			translator.merged["*.example.com"] = &hosts.Merged{Owner: ownership.Owner{Namespace: "other", By: object}}
+			translator.merged.Set("*.example.com", &hosts.Merged{Owner: ownership.Owner{Namespace: "other", By: object}})
 			translator.published(endsTLS(1, "db.example.com", ""))
 			if open := len(translator.config.StreamRoutes) == 1; open != c.open {
 				t.Errorf("the port is open: %v, and it is said %+v", open, translator.report.Verdicts)

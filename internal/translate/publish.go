@@ -18,11 +18,11 @@ func (t *Translator) publish(c *change) {
 	backends := t.backends(c)
 	hosts, certificates := map[string]*ir.VirtualHost{}, map[string]*ir.Certificate{}
 	for host := range c.hosts {
-		hosts[host], certificates[host] = nil, t.issuance.certificate(host, t.merged[host])
-		if m := t.merged[host]; m != nil {
+		hosts[host], certificates[host] = nil, t.issuance.certificate(host, t.merged.Get(host))
+		if m := t.merged.Get(host); m != nil {
 			hosts[host] = m.Host
 		}
-		if given := t.names.given[host]; given != nil && hosts[host] == nil {
+		if given := t.names.given.Get(host); given != nil && hosts[host] == nil {
 			hosts[host] = given.Host
 		}
 		if given := t.names.of(host); given != nil && certificates[host] == nil {
@@ -66,7 +66,7 @@ func (t *Translator) verdict(ref ir.Ref) *report.Verdict {
 	if ref.Kind != kinds.Ingress {
 		return t.withPortProblems(ref, t.settingsVerdict(ref))
 	}
-	r := t.results[ref]
+	r := t.results.Get(ref)
 	if r == nil || !r.Ours && len(r.Problems) == 0 {
 		return nil
 	}
@@ -83,13 +83,13 @@ func (t *Translator) verdict(ref ir.Ref) *report.Verdict {
 	}
 	names := hostsOf(r)
 	for _, host := range names {
-		if m := t.merged[host]; m != nil {
+		if m := t.merged.Get(host); m != nil {
 			v.Problems = append(v.Problems, m.Problems[ref]...)
 		}
 	}
 	v.Problems = append(v.Problems, t.issuance.problems(names, ref, t.options.HostsPerNamespace)...)
 	for _, id := range r.Backends {
-		if b := t.balanced[id]; b != nil {
+		if b := t.balanced.Get(id); b != nil {
 			v.Problems = append(v.Problems, b.problems[ref]...)
 		}
 	}
@@ -152,7 +152,14 @@ func patched[T any, K comparable](list []*T, changes map[K]*T, key func(*T) K, c
 	if len(edits) == 0 {
 		return list
 	}
-	result, done := make([]*T, 0, len(list)+len(edits)), 0
+	// The list may be much shorter than before, so allocate no more memory than it needs.
+	size := len(list)
+	for _, e := range edits {
+		if size -= e.to - e.from; e.value != nil {
+			size++
+		}
+	}
+	result, done := make([]*T, 0, size), 0
 	for _, e := range edits {
 		result = append(result, list[done:e.from]...)
 		if done = e.to; e.value != nil {
@@ -168,7 +175,7 @@ func patched[T any, K comparable](list []*T, changes map[K]*T, key func(*T) K, c
 // passedIn returns the namespace whose Ingress passes the TLS connections of a host through to a backend. It returns ""
 // if the controller terminates TLS.
 func (t *Translator) passedIn(host string) string {
-	if m := t.merged[host]; m != nil {
+	if m := t.merged.Get(host); m != nil {
 		return m.PassedIn
 	}
 	return ""

@@ -15,6 +15,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/kinds"
 	"github.com/k8singress/k8singress/internal/model/pattern"
 	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 	"github.com/k8singress/k8singress/internal/translate/hosts"
 	"github.com/k8singress/k8singress/internal/translate/ingress"
@@ -29,20 +30,22 @@ import (
 // only for the affected Ingresses, hosts and backends.
 type Translator struct {
 	options Options
+	// begun is true after the first call of Translate.
+	begun bool
 	// seen is the sequence number of the last translated snapshot.
 	seen uint64
 
 	defaults  *defaults
-	results   map[ir.Ref]*ingress.Result
+	results   shrinking.Map[ir.Ref, *ingress.Result]
 	dependent groups[ir.Ref]
 	ofHost    groups[string]
-	fallbacks set[ir.Ref]
-	merged    map[string]*hosts.Merged
+	fallbacks shrinking.Map[ir.Ref, struct{}]
+	merged    shrinking.Map[string, *hosts.Merged]
 	// inputs is nil unless the option Views is set.
 	inputs *inputs
 	// The field below maps each wildcard to another map: from namespaces to the number of rules that the namespace has
 	// for hosts below the wildcard.
-	below    map[string]map[string]int
+	below    shrinking.Map[string, *shrinking.Map[string, int]]
 	issuance *issuance
 	streams  *ports
 	// listening are the ports that http-snippet opens.
@@ -58,12 +61,12 @@ type Translator struct {
 	portProblems map[ir.Ref][]report.Problem
 	// The field routes maps backend IDs to the number of routes that use the backend. The field found maps backend IDs
 	// to the backends before load balancing settings from annotations are applied.
-	routes map[string]int
+	routes shrinking.Map[string, int]
 	// The field heads maps sizes of request headers to the number of hosts with a snippet for this size.
 	heads    heads
-	found    map[string]*ir.Backend
+	found    shrinking.Map[string, *ir.Backend]
 	users    *users
-	balanced map[string]*balanced
+	balanced shrinking.Map[string, *balanced]
 	// classes maps the name of each IngressClass to the cached result of the method parents.
 	classes map[string][]report.Parent
 
@@ -76,14 +79,9 @@ func New() *Translator { return &Translator{} }
 
 func (t *Translator) reset(o Options) {
 	*t = Translator{
-		options: o, defaults: &defaults{}, results: map[ir.Ref]*ingress.Result{}, dependent: groups[ir.Ref]{},
-		ofHost: groups[string]{}, fallbacks: set[ir.Ref]{}, merged: map[string]*hosts.Merged{},
-		below:    map[string]map[string]int{},
-		issuance: newIssuance(), streams: &ports{}, patterns: newPatterns(pattern.MaxNamespaceSize),
-		aliases: newPatterns(pattern.MaxNamesSize),
-		names:   newNames(),
-		routes:  map[string]int{}, heads: heads{}, found: map[string]*ir.Backend{},
-		users: newUsers(), balanced: map[string]*balanced{}, classes: map[string][]report.Parent{},
+		options: o, begun: true, defaults: &defaults{}, issuance: &issuance{}, streams: &ports{},
+		patterns: newPatterns(pattern.MaxNamespaceSize), aliases: newPatterns(pattern.MaxNamesSize), names: &names{},
+		heads: heads{}, users: newUsers(), classes: map[string][]report.Parent{},
 		config: &ir.Config{}, report: &report.Report{},
 	}
 	if o.Views {
@@ -95,7 +93,7 @@ func (t *Translator) reset(o Options) {
 // and the report have the same pointers as in the previous call.
 func (t *Translator) Translate(s *snapshot.Snapshot, o Options) (*ir.Config, *report.Report) {
 	c := &change{hosts: set[string]{}, objects: set[ir.Ref]{}, backends: set[string]{}}
-	if t.results == nil || s.Since != t.seen || !t.options.sameExceptFollowed(o) {
+	if !t.begun || s.Since != t.seen || !t.options.sameExceptFollowed(o) {
 		t.reset(o)
 		t.readDefaults(c, s)
 		for object := range snapshot.Of[*networkingv1.Ingress](s).All() {
@@ -123,7 +121,7 @@ func (t *Translator) Secrets() iter.Seq[ir.Ref] {
 				return
 			}
 		}
-		for ref := range t.dependent {
+		for ref := range t.dependent.keys() {
 			if ref.Kind == kinds.Secret && !yield(ref) {
 				return
 			}
@@ -150,7 +148,7 @@ func (t *Translator) retranslateChanged(c *change, s *snapshot.Snapshot, followe
 	touched := t.defaultsTouched(s) || !slices.Equal(t.options.Followed, followed)
 	t.options.Followed = followed
 	if touched && t.readDefaults(c, s) {
-		again.add(maps.Keys(t.results))
+		again.add(t.results.Keys())
 	}
 	streamsToo := t.defaults.global.Streams != policy || !slices.Equal(ports, t.listeningPorts())
 	for _, ref := range s.Changed {
@@ -162,7 +160,7 @@ func (t *Translator) retranslateChanged(c *change, s *snapshot.Snapshot, followe
 			// Every Ingress depends on all IngressClasses. This dependency is stored as a reference without a name.
 			ref = ir.Ref{Kind: kinds.IngressClass}
 		}
-		again.add(t.dependent[ref].all())
+		again.add(t.dependent.of(ref))
 		streamsToo = streamsToo || t.streams.dependOn(s, ref)
 	}
 	for ref := range again {
@@ -202,14 +200,14 @@ func (t *Translator) readDefaults(c *change, s *snapshot.Snapshot) (all bool) {
 // retranslate translates one Ingress again, or removes its result if it was deleted. It adds the hosts and backends of
 // the Ingress to c.
 func (t *Translator) retranslate(c *change, s *snapshot.Snapshot, ref ir.Ref) {
-	if old := t.results[ref]; old != nil {
-		delete(t.results, ref)
-		t.note(c, &ref, old, groups[string].remove, groups[ir.Ref].remove)
+	if old := t.results.Get(ref); old != nil {
+		t.results.Delete(ref)
+		t.note(c, &ref, old, (*groups[string]).remove, (*groups[ir.Ref]).remove)
 	}
 	if object, ok := snapshot.Of[*networkingv1.Ingress](s).Get(ref.Namespace, ref.Name); ok {
 		result := ingress.Translate(s, object, t.defaults.ingress)
-		t.results[ref] = result
-		t.note(c, &ref, result, groups[string].add, groups[ir.Ref].add)
+		t.results.Set(ref, result)
+		t.note(c, &ref, result, (*groups[string]).add, (*groups[ir.Ref]).add)
 	}
 	c.objects[ref] = struct{}{}
 }
@@ -219,29 +217,30 @@ func (t *Translator) retranslate(c *change, s *snapshot.Snapshot, ref ir.Ref) {
 // both functions must add the Ingress, or both must remove it.
 func (t *Translator) note(
 	c *change, ref *ir.Ref, r *ingress.Result,
-	named func(groups[string], string, *ir.Ref), dependency func(groups[ir.Ref], ir.Ref, *ir.Ref),
+	named func(*groups[string], string, *ir.Ref), dependency func(*groups[ir.Ref], ir.Ref, *ir.Ref),
 ) {
 	for _, other := range r.Refs {
-		dependency(t.dependent, other, ref)
+		dependency(&t.dependent, other, ref)
 	}
 	for name := range r.Paths {
-		named(t.ofHost, name, ref)
+		named(&t.ofHost, name, ref)
 		c.hosts[name] = struct{}{}
 		t.noteBelow(c, name, r)
 	}
 	for name := range r.Certificates {
-		named(t.ofHost, name, ref)
+		named(&t.ofHost, name, ref)
 		c.hosts[name] = struct{}{}
 	}
 	for i := range r.CertificateProblems {
 		// These problems are only reported if the TLS connections of the hosts are not passed through. So add the
 		// Ingress to the index of these hosts: it is then updated when a host changes.
 		for _, name := range r.CertificateProblems[i].Hosts {
-			named(t.ofHost, name, ref)
+			named(&t.ofHost, name, ref)
 			c.hosts[name] = struct{}{}
 		}
 	}
-	if t.results[*ref] == r {
+	current := t.results.Get(*ref) == r
+	if current {
 		t.patterns.count(*ref, r.PatternSize)
 		t.aliases.count(*ref, r.AliasSize)
 	} else {
@@ -249,26 +248,27 @@ func (t *Translator) note(
 		t.aliases.count(*ref, -r.AliasSize)
 	}
 	for _, id := range r.Backends {
-		t.users.set(id, r, t.results[*ref] == r)
+		t.users.set(id, r, current)
 		c.backends[id] = struct{}{}
 	}
 	if r.Fallback == nil {
 		return
 	}
 	// The default backend of an Ingress without rules may affect every host, so all hosts are merged again.
-	delete(t.fallbacks, *ref)
-	if t.results[*ref] == r {
-		t.fallbacks[*ref] = struct{}{}
+	if current {
+		t.fallbacks.Set(*ref, struct{}{})
+	} else {
+		t.fallbacks.Delete(*ref)
 	}
 	c.hosts[""] = struct{}{}
-	c.hosts.add(maps.Keys(t.ofHost))
+	c.hosts.add(t.ofHost.keys())
 }
 
 // mergeHost merges the settings of all Ingresses for one host.
 func (t *Translator) mergeHost(c *change, host string) {
-	old, passed := t.merged[host], t.passedIn(host)
-	list := t.contributions(t.ofHost[host].all())
-	next := hosts.MergeIsolatingPanics(host, list, t.contributions(maps.Keys(t.fallbacks)), t.around(host))
+	old, passed := t.merged.Get(host), t.passedIn(host)
+	list := t.contributions(t.ofHost.of(host))
+	next := hosts.MergeIsolatingPanics(host, list, t.contributions(t.fallbacks.Keys()), t.around(host))
 	t.inputs.note(host, list, next)
 	if next.Host != nil && next.Host.Passthrough != nil {
 		next.Host.Passthrough.Port = uint16(t.options.Ingress.HTTPSPort)
@@ -292,12 +292,12 @@ func (t *Translator) mergeHost(c *change, host string) {
 	c.objects.add(maps.Keys(next.Problems))
 	if next.Host == nil && next.Certificate == nil && next.Implied == nil && next.Problems == nil &&
 		next.PatternSizes == nil {
-		delete(t.merged, host)
+		t.merged.Delete(host)
 	} else {
-		t.merged[host] = next
+		t.merged.Set(host, next)
 	}
 	if t.passedIn(host) != passed {
-		c.objects.add(t.ofHost[host].all())
+		c.objects.add(t.ofHost.of(host))
 	}
 }
 
@@ -344,10 +344,10 @@ func (t *Translator) countBackend(c *change, b *ir.Backend, n int) {
 	if b == nil {
 		return
 	}
-	t.routes[b.ID] += n
+	t.routes.Set(b.ID, t.routes.Get(b.ID)+n)
 	c.backends[b.ID] = struct{}{}
 	if n > 0 {
-		t.found[b.ID] = b
+		t.found.Set(b.ID, b)
 	}
 }
 

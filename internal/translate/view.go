@@ -1,7 +1,6 @@
 package translate
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -10,6 +9,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 	"github.com/k8singress/k8singress/internal/translate/hosts"
 	"github.com/k8singress/k8singress/internal/translate/ingress"
@@ -63,12 +63,12 @@ func (t *Translator) View(s *snapshot.Snapshot) *View {
 	objects.Changed = nil
 	return &View{
 		snapshot: &objects, options: t.defaults.ingress, policy: t.options.Ownership,
-		names:           &names{given: maps.Clone(t.names.given)},
-		fallbacks:       t.contributions(maps.Keys(t.fallbacks)),
+		names:           &names{given: *t.names.given.Clone()},
+		fallbacks:       t.contributions(t.fallbacks.Keys()),
 		inputs:          inputs{*t.inputs.hosts.Copy()},
 		namespaces:      t.options.Namespaces,
 		AnyPathType:     t.defaults.anyPathType,
-		IgnoresSnippets: t.options.Ingress.Defaults.IgnoreSnippets, Ingresses: len(t.results),
+		IgnoresSnippets: t.options.Ingress.Defaults.IgnoreSnippets, Ingresses: t.results.Len(),
 	}
 }
 
@@ -187,12 +187,12 @@ func (p *preview) above(wildcard string) *hosts.Merged {
 
 // below returns the number of rules that each namespace has for hosts below a wildcard. It iterates over all hosts,
 // which is acceptable, because few Ingresses have wildcards.
-func (p *preview) below(wildcard string) map[string]int {
-	counts, suffix := map[string]int{}, wildcard[1:]
+func (p *preview) below(wildcard string) *shrinking.Map[string, int] {
+	counts, suffix := &shrinking.Map[string, int]{}, wildcard[1:]
 	count := func(host string, c *hosts.Contribution) {
 		if label, ok := strings.CutSuffix(host, suffix); ok && !strings.ContainsAny(label, ".*") && label != "" &&
 			c.Canary == nil && c.Rules(host) {
-			counts[c.Object.GetNamespace()]++
+			counts.Set(c.Object.GetNamespace(), counts.Get(c.Object.GetNamespace())+1)
 		}
 	}
 	p.inputs.hosts.Scan(func(host string, m merge) bool {

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 	tlssecret "github.com/k8singress/k8singress/internal/tls/secret"
 )
@@ -33,12 +34,12 @@ func (a *answer) covers(host, namespace string) bool {
 // answerOf returns the certificate of a wildcard, or nil if the wildcard has no certificate. If the certificate is
 // invalid, the result has no names, so that no host uses it.
 func (t *Translator) answerOf(s *snapshot.Snapshot, wildcard string) *answer {
-	m := t.merged[wildcard]
+	m := t.merged.Get(wildcard)
 	c := t.issuance.certificate(wildcard, m)
 	if c == nil {
 		return nil
 	}
-	a := &answer{namespace: c.Origin.Namespace, issued: t.issuance.requests[wildcard] != nil}
+	a := &answer{namespace: c.Origin.Namespace, issued: t.issuance.requests.Get(wildcard) != nil}
 	if a.issued {
 		return a
 	}
@@ -61,18 +62,18 @@ func (t *Translator) answerOf(s *snapshot.Snapshot, wildcard string) *answer {
 
 // The method turned updates the certificate of a wildcard in t.issuance.answers. If the certificate has changed, turned
 // returns the hosts below the wildcard that may use it. Otherwise it returns nil.
-func (t *Translator) turned(s *snapshot.Snapshot, wildcard string) set[string] {
-	n, before := t.issuance, t.issuance.answers[wildcard]
+func (t *Translator) turned(s *snapshot.Snapshot, wildcard string) *shrinking.Map[string, struct{}] {
+	n, before := t.issuance, t.issuance.answers.Get(wildcard)
 	now := t.answerOf(s, wildcard)
 	if reflect.DeepEqual(before, now) {
 		return nil
 	}
 	if now == nil {
-		delete(n.answers, wildcard)
+		n.answers.Delete(wildcard)
 	} else {
-		n.answers[wildcard] = now
+		n.answers.Set(wildcard, now)
 	}
-	return n.below[wildcard]
+	return n.below.Get(wildcard)
 }
 
 // ReadsContents reports whether the translation depends on the content of a Secret. For most Secrets, it only matters
@@ -81,7 +82,7 @@ func (t *Translator) ReadsContents(secret ir.Name) bool {
 	if t.issuance == nil {
 		return false
 	}
-	for _, a := range t.issuance.answers {
+	for _, a := range t.issuance.answers.All() {
 		if slices.Contains(a.secrets, secret) {
 			return true
 		}

@@ -65,7 +65,7 @@ func (m *mergeState) onDemand() {
 }
 
 func (m *mergeState) rulesBelow(namespace string) bool {
-	return m.around.Below[namespace] > 0
+	return m.around.Below.Get(namespace) > 0
 }
 
 // certificate sets the certificate of the host to c, unless an older object has already set another certificate. In

@@ -12,7 +12,7 @@ func TestCertificates(t *testing.T) {
 	web := rule("s.example", "/ web")
 	elsewhere := rule("t.example", "/ web")
 	rest := ingress("a/rest", 3, rule("", "/ web"), listed("s.example", "tls"))
-	wild := merged("*.example", &hosts.HostContext{Below: map[string]int{"a": 1, "b": 1}},
+	wild := merged("*.example", &hosts.HostContext{Below: rules(map[string]int{"a": 1, "b": 1})},
 		ingress("w/wild", 1, rule("*.example", "/ web"), listed("*.example", "tls")),
 		ingress("a/below", 2, rule("s.example", "/ web"), listed("*.example", "own")))
 	mergeCases(t, "s.example", map[string]mergeCase{
@@ -226,7 +226,7 @@ func TestCertificates(t *testing.T) {
 
 // TestCertificatesOfWildcards checks which namespaces may use their own certificate for a wildcard.
 func TestCertificatesOfWildcards(t *testing.T) {
-	below := map[string]int{"a": 1, "b": 1}
+	below := rules(map[string]int{"a": 1, "b": 1})
 	mergeCases(t, "*.example", map[string]mergeCase{
 		"without a rule": {
 			around: hosts.HostContext{Below: below}, of: []*hosts.Contribution{

@@ -8,6 +8,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/kinds"
 	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 	"github.com/k8singress/k8singress/internal/translate/ownership"
 )
@@ -24,7 +25,7 @@ type HostContext struct {
 	NamedBy string
 	// Below contains, for each namespace, the number of its rules for hosts that this wildcard covers. It is nil if
 	// there are no such rules, or if the host is not a wildcard.
-	Below map[string]int
+	Below *shrinking.Map[string, int]
 }
 
 // owner returns the owner of a host. A namespace does not become the owner by serving only ACME challenges on the host,
@@ -189,7 +190,7 @@ func (m *mergeState) addWildcardProblems() {
 			WildcardOf(host), host)
 	}
 	var others []string
-	for namespace := range m.around.Below {
+	for namespace := range m.around.Below.Keys() {
 		if !m.Owner.Is(namespace) {
 			others = append(others, namespace)
 		}

@@ -3,9 +3,19 @@ package hosts_test
 import (
 	"testing"
 
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 	"github.com/k8singress/k8singress/internal/translate/hosts"
 	"github.com/k8singress/k8singress/internal/translate/ownership"
 )
+
+// rules returns the number of rules of each namespace, for hosts.HostContext.
+func rules(all map[string]int) *shrinking.Map[string, int] {
+	m := new(shrinking.Map[string, int])
+	for namespace, n := range all {
+		m.Set(namespace, n)
+	}
+	return m
+}
 
 // TestOwnership checks which Ingresses are served on a host with the options host_ownership and host_owner.
 func TestOwnership(t *testing.T) {
@@ -136,7 +146,7 @@ func TestOwnership(t *testing.T) {
 	mergeCases(t, "*.example", map[string]mergeCase{
 		"above hosts of others": {
 			of:     []*hosts.Contribution{ingress("w/wild", 1, rule("*.example", "/ web"))},
-			around: hosts.HostContext{Below: map[string]int{"w": 2, "c": 1, "b": 3}},
+			around: hosts.HostContext{Below: rules(map[string]int{"w": 2, "c": 1, "b": 3})},
 			serves: []string{"prefix / -> w/web/80"},
 			problems: []string{
 				"info HostConflict Ingress/w/wild spec.rules: other namespaces own hosts below *.example, " +
