@@ -23,7 +23,7 @@ func Load(dir string) (*snapshot.Snapshot, []*report.Verdict, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	m, store := newMerger(), snapshot.NewStore()
+	m, store := new(merger), snapshot.NewStore()
 	store.Apply(m.merge(list))
 	return store.Take(), m.verdicts(), nil
 }
@@ -47,7 +47,7 @@ type Files struct {
 // New returns a Files for a folder of manifests or a single file. Nothing is read before Run.
 func New(dir string, log *zap.Logger) *Files {
 	return &Files{
-		folder: newFolder(dir), merger: newMerger(), store: snapshot.NewStore(), synced: make(chan struct{}),
+		folder: newFolder(dir), merger: new(merger), store: snapshot.NewStore(), synced: make(chan struct{}),
 		pace: defaultPace, log: log,
 	}
 }

@@ -187,7 +187,7 @@ func FuzzLoad(f *testing.F) {
 		before := parse(name, []byte("apiVersion: v1\nkind: Service\nmetadata: {name: web}\n"))
 		p := parse(name, data)
 		p.keep(before)
-		m := newMerger()
+		m := new(merger)
 		objects, _ := m.merge([]*parsed{p, parse("b.yaml", data)})
 		verdicts := m.verdicts()
 		for _, o := range objects {

@@ -11,6 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/kinds"
 	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 )
 
@@ -21,18 +22,18 @@ type merger struct {
 	// files are the files of the last merge, sorted by name.
 	files []*parsed
 	// claims maps the name of each object to all of its definitions. The first valid definition is used.
-	claims map[ir.Ref][]*found
+	claims shrinking.Map[ir.Ref, []*found]
 	// slices maps each Service to the number of its EndpointSlices in the files. For a Service without EndpointSlices,
 	// its Endpoints object is used instead.
-	slices map[ir.Ref]int
+	slices shrinking.Map[ir.Ref, int]
 	// mirrors maps each Service to the names of the EndpointSlices that were made from its Endpoints object. mirrored
 	// maps the name of each of these EndpointSlices to the Service.
-	mirrors  map[ir.Ref][]ir.Ref
-	mirrored map[ir.Ref]ir.Ref
+	mirrors  shrinking.Map[ir.Ref, []ir.Ref]
+	mirrored shrinking.Map[ir.Ref, ir.Ref]
 	// objects maps the name of each object to the definition that is used, and problems maps it to the problems of all
 	// definitions of the object. Both are kept between merges.
-	objects  map[ir.Ref]kinds.Object
-	problems map[ir.Ref][]report.Problem
+	objects  shrinking.Map[ir.Ref, kinds.Object]
+	problems shrinking.Map[ir.Ref, []report.Problem]
 	// round holds the work and the result of the current merge.
 	round round
 }
@@ -54,14 +55,6 @@ func (t *todo) add(ref ir.Ref) {
 	if !t.seen[ref] {
 		t.seen[ref] = true
 		t.list = append(t.list, ref)
-	}
-}
-
-func newMerger() *merger {
-	return &merger{
-		claims: map[ir.Ref][]*found{}, slices: map[ir.Ref]int{}, mirrors: map[ir.Ref][]ir.Ref{},
-		mirrored: map[ir.Ref]ir.Ref{},
-		objects:  map[ir.Ref]kinds.Object{}, problems: map[ir.Ref][]report.Problem{},
 	}
 }
 
@@ -98,11 +91,11 @@ func (m *merger) merge(files []*parsed) (set, gone []kinds.Object) {
 func (m *merger) add(p *parsed) {
 	m.setProblems(fileRef(p.name), p.problems)
 	for _, f := range p.objects {
-		list := m.claims[f.ref]
+		list := m.claims.Get(f.ref)
 		// Insert the definition after the definitions in earlier files and in the same file.
 		at, _ := slices.BinarySearchFunc(list, p.name+"\x00",
 			func(f *found, name string) int { return strings.Compare(f.file, name) })
-		m.claims[f.ref] = slices.Insert(list, at, f)
+		m.claims.Set(f.ref, slices.Insert(list, at, f))
 		m.touch(f, 1)
 	}
 }
@@ -110,9 +103,11 @@ func (m *merger) add(p *parsed) {
 func (m *merger) remove(p *parsed) {
 	m.setProblems(fileRef(p.name), nil)
 	for _, f := range p.objects {
-		rest := slices.DeleteFunc(m.claims[f.ref], func(other *found) bool { return other == f })
-		if m.claims[f.ref] = rest; len(rest) == 0 {
-			delete(m.claims, f.ref)
+		rest := slices.DeleteFunc(m.claims.Get(f.ref), func(other *found) bool { return other == f })
+		if len(rest) == 0 {
+			m.claims.Delete(f.ref)
+		} else {
+			m.claims.Set(f.ref, rest)
 		}
 		m.touch(f, -1)
 	}
@@ -129,8 +124,10 @@ func (m *merger) touch(f *found, by int) {
 	}
 	service := serviceRef(slice.Namespace, slice.Labels[discoveryv1.LabelServiceName])
 	m.round.services.add(service)
-	if m.slices[service] += by; m.slices[service] == 0 {
-		delete(m.slices, service)
+	if number := m.slices.Get(service) + by; number == 0 {
+		m.slices.Delete(service)
+	} else {
+		m.slices.Set(service, number)
 	}
 }
 
@@ -142,7 +139,7 @@ func (m *merger) resolve(ref ir.Ref) {
 		return
 	}
 	m.setProblems(ref, problems)
-	service, mirrored := m.mirrored[ref]
+	service, mirrored := m.mirrored.Find(ref)
 	if mirrored {
 		m.round.services.add(service)
 	}
@@ -155,7 +152,7 @@ func (m *merger) resolve(ref ir.Ref) {
 func (m *merger) first(ref ir.Ref) (kinds.Object, []report.Problem) {
 	var problems []report.Problem
 	var first *found
-	for _, f := range m.claims[ref] {
+	for _, f := range m.claims.Get(ref) {
 		problems = append(problems, f.problems...)
 		switch {
 		case f.object == nil:
@@ -177,23 +174,23 @@ func (m *merger) first(ref ir.Ref) (kinds.Object, []report.Problem) {
 
 func (m *merger) setProblems(ref ir.Ref, problems []report.Problem) {
 	if len(problems) == 0 {
-		delete(m.problems, ref)
+		m.problems.Delete(ref)
 		return
 	}
-	m.problems[ref] = problems
+	m.problems.Set(ref, problems)
 }
 
 // put stores an object under the given name in the map of merged objects. If object is nil, put removes the name from
 // the map.
 func (m *merger) put(ref ir.Ref, object kinds.Object) {
-	old := m.objects[ref]
+	old := m.objects.Get(ref)
 	switch {
 	case object != nil && old != nil && kinds.SameVersion(old, object):
 	case object != nil:
-		m.objects[ref] = object
+		m.objects.Set(ref, object)
 		m.round.set = append(m.round.set, object)
 	case old != nil:
-		delete(m.objects, ref)
+		m.objects.Delete(ref)
 		m.round.gone = append(m.round.gone, old)
 	}
 }
@@ -206,11 +203,11 @@ func (m *merger) mirrorEndpoints(service ir.Ref) {
 	made := map[ir.Ref]kinds.Object{}
 	switch o, _ := object.(*corev1.Endpoints); { //nolint:staticcheck // the old kind is the point
 	case o == nil:
-	case m.slices[service] > 0:
+	case m.slices.Get(service) > 0:
 		problems = append(problems, report.Problem{
 			Severity: report.Info, Reason: report.DeprecatedVersion,
-			Message: fmt.Sprintf("%s:%d: ignored, because the Service has EndpointSlices", m.claims[ref][0].file,
-				m.claims[ref][0].line),
+			Message: fmt.Sprintf("%s:%d: ignored, because the Service has EndpointSlices", m.claims.Get(ref)[0].file,
+				m.claims.Get(ref)[0].line),
 		})
 	default:
 		for _, slice := range mirror(o) {
@@ -224,19 +221,24 @@ func (m *merger) mirrorEndpoints(service ir.Ref) {
 // replace removes the EndpointSlices that were made from the Endpoints object of a Service, and adds the EndpointSlices
 // in made. If a file defines an EndpointSlice with the same name, the definition in the file takes precedence.
 func (m *merger) replace(service ir.Ref, made map[ir.Ref]kinds.Object) {
-	for _, ref := range m.mirrors[service] {
-		delete(m.mirrored, ref)
+	for _, ref := range m.mirrors.Get(service) {
+		m.mirrored.Delete(ref)
 		if own, _ := m.first(ref); made[ref] == nil && own == nil {
 			m.put(ref, nil)
 		}
 	}
-	delete(m.mirrors, service)
+	var refs []ir.Ref
 	for ref, slice := range made {
-		m.mirrors[service] = append(m.mirrors[service], ref)
-		m.mirrored[ref] = service
+		refs = append(refs, ref)
+		m.mirrored.Set(ref, service)
 		if own, _ := m.first(ref); own == nil {
 			m.put(ref, slice)
 		}
+	}
+	if len(refs) == 0 {
+		m.mirrors.Delete(service)
+	} else {
+		m.mirrors.Set(service, refs)
 	}
 }
 
@@ -246,8 +248,8 @@ func serviceRef(namespace, name string) ir.Ref {
 
 // verdicts returns the problems of files and objects, sorted by report.Compare.
 func (m *merger) verdicts() []*report.Verdict {
-	list := make([]*report.Verdict, 0, len(m.problems))
-	for ref, problems := range m.problems {
+	list := make([]*report.Verdict, 0, m.problems.Len())
+	for ref, problems := range m.problems.All() {
 		list = append(list, &report.Verdict{Object: ref, Problems: slices.Clone(problems)})
 	}
 	slices.SortFunc(list, func(a, b *report.Verdict) int { return report.Compare(a.Object, b.Object) })

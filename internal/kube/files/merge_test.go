@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/kinds"
 	"github.com/k8singress/k8singress/internal/model/report"
 	"github.com/k8singress/k8singress/internal/model/snapshot"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 // TestMergeStepByStep checks that merging the changes of files one by one has the same result as reading the final
@@ -20,7 +22,7 @@ import (
 func TestMergeStepByStep(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 0))
-		m, files, objects := newMerger(), map[string]*parsed{}, map[ir.Ref]kinds.Object{}
+		m, files, objects := new(merger), map[string]*parsed{}, map[ir.Ref]kinds.Object{}
 		for step := range 20 {
 			for range r.IntN(3) {
 				name := fmt.Sprintf("%d.yaml", r.IntN(4))
@@ -55,7 +57,7 @@ func follow(objects map[ir.Ref]kinds.Object, m *merger, files []*parsed) {
 }
 
 func atOnce(files []*parsed) (map[ir.Ref]string, []*report.Verdict) {
-	m, objects := newMerger(), map[ir.Ref]kinds.Object{}
+	m, objects := new(merger), map[ir.Ref]kinds.Object{}
 	follow(objects, m, files)
 	return versions(objects), m.verdicts()
 }
@@ -94,4 +96,31 @@ func randomManifests(r *rand.Rand) string {
 		b.WriteString("---\n")
 	}
 	return b.String()
+}
+
+// TestGoneManifestsLeaveNoMemory checks that manifests that are gone leave no memory in the merger. A tenth of their
+// objects have problems.
+func TestGoneManifestsLeaveNoMemory(t *testing.T) {
+	m, kept := new(merger), parse("kept.yaml", []byte(service("kept")))
+	m.merge([]*parsed{kept})
+	fixture.ReleasesMemory(t, 1000, func(n int) {
+		var text strings.Builder
+		for i := range n {
+			name := fmt.Sprint("gone-", i)
+			text.WriteString(service(name))
+			fmt.Fprintf(&text, "---\napiVersion: v1\nkind: Endpoints\nmetadata: {namespace: shop, name: %s}\n"+
+				"subsets: [{addresses: [{ip: 10.0.0.1}], ports: [{port: 80}]}]\n", name)
+			if i%10 == 0 {
+				text.WriteString(service(name))
+			}
+		}
+		m.merge([]*parsed{parse("gone.yaml", []byte(text.String())), kept})
+	}, func(int) { m.merge([]*parsed{kept}) })
+	runtime.KeepAlive(m)
+}
+
+// service returns the manifest of a Service.
+func service(name string) string {
+	return fmt.Sprintf("---\napiVersion: v1\nkind: Service\nmetadata: {namespace: shop, name: %s}\n"+
+		"spec: {ports: [{port: 80}]}\n", name)
 }

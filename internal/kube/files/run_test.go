@@ -326,7 +326,7 @@ func TestUnreadableFolderKeepsItsFiles(t *testing.T) {
 	for _, file := range next {
 		list = append(list, file.parsed)
 	}
-	m := newMerger()
+	m := new(merger)
 	objects, _ := m.merge(list)
 	verdicts := m.verdicts()
 	if len(objects) != 2 || len(verdicts) != 2 || verdicts[0].Accepted() || verdicts[1].Object != fileRef("sub") {
@@ -344,7 +344,7 @@ func TestEqualSizeAndTime(t *testing.T) {
 		check(t, os.Chtimes(path, now, now))
 		list, err := f.read(func(string) {})
 		check(t, err)
-		objects, _ := newMerger().merge(list)
+		objects, _ := new(merger).merge(list)
 		store := snapshot.NewStore()
 		store.Apply(objects, nil)
 		o, ok := snapshot.Of[*corev1.ConfigMap](store.Take()).Get("default", "a")
@@ -399,7 +399,7 @@ func TestLargeFile(t *testing.T) {
 
 func TestVersionsDependOnTheText(t *testing.T) {
 	version := func(text string) string {
-		objects, _ := newMerger().merge([]*parsed{parse("a.yaml", []byte(text))})
+		objects, _ := new(merger).merge([]*parsed{parse("a.yaml", []byte(text))})
 		return objects[0].GetResourceVersion()
 	}
 	if version(configMap("a", "1")) != version("# comment\n"+configMap("a", "1")) {
