@@ -92,8 +92,9 @@ type Options struct {
 	// client that can connect to this address can read the metrics. Default: only the admin API serves metrics.
 	HealthMetrics bool `json:"health_metrics,omitempty"`
 	// AdmissionWebhook answers the API server's questions whether an Ingress may be created or changed (a validating
-	// admission webhook). An Ingress with a mistake that ingress-nginx refuses, such as an annotation that cannot be read,
-	// is refused, and kubectl prints the reason. The address is also excluded from the ports of TCP services. Default: off.
+	// admission webhook). An Ingress with a mistake that ingress-nginx refuses, such as an annotation that cannot be
+	// read, is refused, and kubectl prints the reason. The address is also excluded from the ports of TCP services.
+	// Default: off.
 	AdmissionWebhook *AdmissionWebhook `json:"admission_webhook,omitempty"`
 	// NginxMetrics adds metrics with the names of ingress-nginx, which begin with `nginx_ingress_controller_`, to
 	// `/metrics` on the address in `health`. Dashboards, alerts and canary tools for ingress-nginx read them. The

@@ -43,7 +43,7 @@ func TestPolicyAllowsServedPorts(t *testing.T) {
 	}
 }
 
-// readPolicy returns the NetworkPolicy for the pods of the controller. It returns nil if the objects contain no such policy.
+// readPolicy returns the NetworkPolicy for the pods of the controller. It returns nil if there is no such policy.
 func readPolicy(t *testing.T, objects []values) *policed {
 	t.Helper()
 	p := &policed{open: map[string]bool{}, inner: map[string]bool{}}

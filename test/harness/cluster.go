@@ -32,7 +32,7 @@ type Cluster struct {
 	Programs Programs
 }
 
-// Inside returns the cluster in whose network this process runs. It returns false if the process runs outside of a cluster.
+// Inside returns the cluster in whose network this process runs. It returns false outside of a cluster.
 func Inside() (*Cluster, bool) {
 	folder := os.Getenv(folderVariable)
 	if folder == "" {

@@ -19,12 +19,12 @@ import (
 
 func init() { caddy.RegisterModule(new(countingWrapper)) }
 
-// countingWrapper is a listener wrapper, as a plugin could register it. It counts connections, and closes connections of
-// clients whose address ends with ".66".
+// countingWrapper is a listener wrapper, as a plugin could register it. It counts connections, and closes the ones
+// of clients whose address ends with ".66".
 type countingWrapper struct{}
 
-// wrapped is the number of connections that countingWrapper accepted. wrappedTLS is the number of these connections that
-// were TLS connections.
+// wrapped is the number of connections that countingWrapper accepted. wrappedTLS is the number of TLS connections among
+// them.
 var wrapped, wrappedTLS atomic.Int64
 
 func (*countingWrapper) CaddyModule() caddy.ModuleInfo {
