@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -167,15 +166,14 @@ func (r *replicas) leader() *harness.Caddy {
 func TestOneOrderForEachHost(t *testing.T) {
 	r := newReplicas(t, 3)
 	// A namespace is limited to a hundred hosts.
-	other := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.namespace + "2"}}
-	_, err := r.CoreV1().Namespaces().Create(t.Context(), other, metav1.CreateOptions{})
-	r.must(err)
+	other := r.namespace + "2"
+	r.createNamespace(other)
 	each := 100
 	if testing.Short() {
 		// Only one certificate is ordered per second, so use fewer hosts in CI.
 		each = 10
 	}
-	hosts := append(r.automatic(r.namespace, each), r.automatic(other.Name, each)...)
+	hosts := append(r.automatic(r.namespace, each), r.automatic(other, each)...)
 	r.awaitFor(time.Duration(len(hosts))*orderTime+2*deadline, "certificates on all replicas",
 		func() error { return r.trusted(hosts) })
 	r.checkOrders(hosts, 0)

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,21 +42,29 @@ func newCluster(t *testing.T) *cluster {
 		t.Fatal(err)
 	}
 	c := &cluster{T: t, Interface: client, inside: inside, namespace: strings.ToLower(t.Name())}
-	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}}
-	_, err = client.CoreV1().Namespaces().Create(t.Context(), object, metav1.CreateOptions{})
-	c.must(err)
-	t.Cleanup(func() {
-		if err := client.CoreV1().Namespaces().Delete(context.Background(), c.namespace,
-			metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
-	})
+	c.createNamespace(c.namespace)
 	c.class("nginx", controller)
 	c.await("default service account", func() error {
 		_, err := client.CoreV1().ServiceAccounts(c.namespace).Get(t.Context(), "default", metav1.GetOptions{})
 		return err
 	})
 	return c
+}
+
+// createNamespace creates a namespace until the test ends. Kubernetes deletes the objects of a namespace later, but its
+// Ingresses are deleted at once: the controllers of the next test would order certificates for them first.
+func (c *cluster) createNamespace(name string) {
+	c.Helper()
+	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	_, err := c.CoreV1().Namespaces().Create(c.Context(), object, metav1.CreateOptions{})
+	c.must(err)
+	c.Cleanup(func() {
+		ctx := context.Background()
+		err := c.NetworkingV1().Ingresses(name).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+		if err := errors.Join(err, c.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{})); err != nil {
+			c.Error(err)
+		}
+	})
 }
 
 func (c *cluster) must(err error) {
