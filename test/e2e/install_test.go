@@ -156,8 +156,10 @@ func (r *installer) checkRights(shape, namespace string) {
 	} {
 		review, err := r.AuthorizationV1().SubjectAccessReviews().Create(r.Context(),
 			&authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-				User:   "system:serviceaccount:" + namespace + ":k8singress",
-				Groups: []string{"system:authenticated", "system:serviceaccounts", "system:serviceaccounts:" + namespace},
+				User: "system:serviceaccount:" + namespace + ":k8singress",
+				Groups: []string{
+					"system:authenticated", "system:serviceaccounts", "system:serviceaccounts:" + namespace,
+				},
 				ResourceAttributes: &authorizationv1.ResourceAttributes{
 					Verb: q.verb, Group: q.group, Resource: q.resource, Namespace: q.namespace,
 				},
