@@ -2,6 +2,7 @@ package k8singress
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -27,9 +28,10 @@ type errorResponse struct {
 // errorResponseKey is the key of the *errorResponse in the context of a request.
 type errorResponseKey struct{}
 
-// accountErrorRoutes returns a handler that lets a server with error routes handle requests. The server must have no
-// access log of its own, because the fields about an Ingress must be added before the server writes its line.
-func accountErrorRoutes(server *caddyhttp.Server) http.Handler {
+// accountErrorRoutes returns a handler that lets server, a Caddy server with error routes, handle requests. The server
+// must have no access log of its own, because the fields about an Ingress must be added before the server writes its
+// line.
+func accountErrorRoutes(server http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e := &errorResponse{ResponseWriterWrapper: caddyhttp.ResponseWriterWrapper{ResponseWriter: w},
 			isHead: r.Method == http.MethodHead}
@@ -39,6 +41,8 @@ func accountErrorRoutes(server *caddyhttp.Server) http.Handler {
 			}
 		}()
 		server.ServeHTTP(e, r.WithContext(context.WithValue(r.Context(), errorResponseKey{}, e)))
+		// As in net/http, the status is 200 if the handlers write nothing.
+		e.count(0)
 	})
 }
 
@@ -63,10 +67,20 @@ func (e *errorResponse) postpone(table *live.Table, x *exchange.Exchange, began 
 
 // WriteHeader writes the head of a response, and keeps its status.
 func (e *errorResponse) WriteHeader(status int) {
-	if e.status == 0 && status >= http.StatusOK {
+	if e.status == 0 && (status >= http.StatusOK || status == http.StatusSwitchingProtocols) {
 		e.status = status
 	}
 	e.ResponseWriterWrapper.WriteHeader(status)
+}
+
+// FlushError sends the response as far as it was written. As in net/http, the status is 200 if WriteHeader was not
+// called before. http.ResponseController calls it.
+func (e *errorResponse) FlushError() error {
+	err := http.NewResponseController(e.ResponseWriter).Flush()
+	if !errors.Is(err, http.ErrNotSupported) {
+		e.count(0)
+	}
+	return err
 }
 
 // Write writes a part of the body, and counts its bytes.
@@ -83,6 +97,7 @@ func (e *errorResponse) ReadFrom(source io.Reader) (int64, error) {
 	return n, err
 }
 
+// count is called after n bytes of the body were written, which may be none.
 func (e *errorResponse) count(n int64) {
 	if e.status == 0 {
 		e.status = http.StatusOK

@@ -56,7 +56,9 @@ func TestMeasureAddsUp(t *testing.T) {
 			attempts(x, 502, 200)
 			another(x)
 			<-time.After(time.Second) // The test uses the fake clock of synctest.
-		}, "a:1, a:1", meter.Answer{Took: 3 * time.Second, FirstByte: 3 * time.Second, Retries: 1}, true, time.Second, ""},
+		}, "a:1, a:1", meter.Answer{
+			Took: 3 * time.Second, FirstByte: 3 * time.Second, Retries: 1,
+		}, true, time.Second, ""},
 		"an error page": {func(x *exchange.Exchange) {
 			attempts(x, 502, 502)
 			page := x.ErrorPage(&exchange.Page{Backend: newBackend(nil, "b:1"), Status: http.StatusBadGateway})

@@ -28,9 +28,9 @@ func (x *Exchange) Arrival() Arrival { return Arrival{x.Request, x.Host, x.Write
 // Reroute prepares the exchange for another route after a filter has returned ErrReroute and Close was called. Like
 // nginx, it drops everything that the previous route has set for the response and for the endpoint. It keeps the values
 // of variables, the changes to the path, the query and the header fields of the request, the attempts and the bytes for
-// logs and metrics, and for an error page the status and the fields of the failed request. Some of it is only for routes of the same namespace; see
-// ChangeNamespace. at is the result of Arrival. A request for which no route is found is no longer passed on, since a
-// route has already claimed it. EndReroutes must be called at the end.
+// logs and metrics, and for an error page the status and the fields of the failed request. Some of it is only for
+// routes of the same namespace; see ChangeNamespace. at is the result of Arrival. A request for which no route is found
+// is no longer passed on, since a route has already claimed it. EndReroutes must be called at the end.
 func (x *Exchange) Reroute(at Arrival) {
 	x.Host = at.host
 	from, handling := "", x.errors
