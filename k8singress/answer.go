@@ -30,8 +30,8 @@ type answerer struct {
 	// passesOn is true if a request that matches no Ingress is passed to the next Caddy handler, instead of getting
 	// 404.
 	passesOn bool
-	// errorRoutes is true if Caddy's HTTP server sends the error responses, with its error routes. In that case,
-	// answerer does not send an error response, but only sets its header fields in the http.ResponseWriter.
+	// errorRoutes is true if error routes of Caddy's HTTP server send the error responses. In that case, answerer does
+	// not send an error response, but only sets its header fields in the http.ResponseWriter.
 	errorRoutes bool
 }
 
