@@ -116,7 +116,8 @@ func addStructure(adapted []byte, global []caddyfile.Segment, complete structure
 		ignored), err
 }
 
-// decodeOptions decodes the options of the app, and passes them to complete unless it is nil. raw may be empty.
+// decodeOptions decodes the options of the app, and passes them to complete. If complete is nil, it returns an error for
+// an option that needs another one. raw may be empty.
 func decodeOptions(raw json.RawMessage, complete structure.Complete) (options settings.Config, err error) {
 	if len(raw) > 0 {
 		err = json.Unmarshal(raw, &options)
@@ -125,7 +126,10 @@ func decodeOptions(raw json.RawMessage, complete structure.Complete) (options se
 		return options, fmt.Errorf("decoding the options of %s: %w", name, err)
 	}
 	if complete != nil {
-		return complete(options)
+		return complete(options, len(raw) > 0)
+	}
+	if err := options.Check(); err != nil {
+		return options, fmt.Errorf("the options of %s: %w", name, err)
 	}
 	return options, nil
 }

@@ -151,8 +151,9 @@ func optionsFrom(file string) (options settings.Config, uses []structure.Use, er
 		return options, nil, fmt.Errorf("reading the configuration: %w", err)
 	}
 	if !json.Valid(data) {
-		if data, _, err = caddyconfig.GetAdapter("caddyfile").Adapt(data,
-			map[string]any{"filename": file}); err != nil {
+		if data, _, err = caddyconfig.GetAdapter("caddyfile").Adapt(data, map[string]any{
+			"filename": file, structure.CompleteOption: asWritten(file),
+		}); err != nil {
 			return options, nil, fmt.Errorf("reading the Caddyfile: %w", err)
 		}
 	}
@@ -163,7 +164,7 @@ func optionsFrom(file string) (options settings.Config, uses []structure.Use, er
 	}
 	raw, ok := config.AppsRaw["k8singress"]
 	if !ok {
-		return options, nil, fmt.Errorf("%s does not configure k8singress: add the global option k8singress", file)
+		return options, nil, notConfigured(file)
 	}
 	var app App
 	if err := caddy.StrictUnmarshalJSON(raw, &app); err != nil {
@@ -176,6 +177,21 @@ func optionsFrom(file string) (options settings.Config, uses []structure.Use, er
 		return options, nil, fmt.Errorf("reading %s: %w", file, err)
 	}
 	return options.WithDefaults(), uses, nil
+}
+
+// asWritten returns a structure.Complete that leaves the options in a Caddyfile unchanged. Options that need another
+// option are accepted, because the Caddyfile may be for caddy k8singress run, which sets some of these others.
+func asWritten(file string) structure.Complete {
+	return func(c settings.Config, configured bool) (settings.Config, error) {
+		if !configured {
+			return c, notConfigured(file)
+		}
+		return c, nil
+	}
+}
+
+func notConfigured(file string) error {
+	return fmt.Errorf("%s does not configure k8singress: add the global option k8singress", file)
 }
 
 func (o *offline) render(cmd *cobra.Command, result *engine.Offline) error {

@@ -234,7 +234,8 @@ func TestLintOfPorts(t *testing.T) {
 	}
 }
 
-// TestServicesOfLayer4 checks that the Services of handlers in the layer4 app are checked and listed, without an Ingress.
+// TestServicesOfLayer4 checks that the Services of handlers in the layer4 app are checked and listed, also without an
+// Ingress.
 func TestServicesOfLayer4(t *testing.T) {
 	arguments := []string{"-f", manifests("no-ingress"), "--config", filepath.Join("testdata", "config",
 		"layer4.Caddyfile")}
@@ -251,6 +252,21 @@ func TestServicesOfLayer4(t *testing.T) {
 			strings.Contains(got.stderr, "nothing is served") {
 			t.Errorf("%s: status %d, %s, -want +got:\n%s", command, got.status, got.stderr, diff)
 		}
+	}
+}
+
+// TestLintOfOptionsForRun checks that lint accepts a Caddyfile whose options need options that caddy k8singress run sets.
+func TestLintOfOptionsForRun(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "Caddyfile")
+	if err := os.WriteFile(config, []byte("{\n\tk8singress {\n\t\tnginx_metrics\n\t}\n}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := run(t, "lint", "-f", manifests("clean"), "--config", config); got.status != 0 {
+		t.Errorf("lint exits with status %d: %s", got.status, got.stderr)
+	}
+	if got := runCaddy(t, "adapt", "--config", config, "--adapter", "caddyfile"); got.status != 1 ||
+		!strings.Contains(got.stderr, "nginx_metrics needs the options health and health_metrics") {
+		t.Errorf("adapt exits with status %d: %s", got.status, got.stderr)
 	}
 }
 
@@ -352,6 +368,8 @@ func TestMisuse(t *testing.T) {
 			"nowhere: no such file or directory"},
 		"no option in config": {[]string{"render", "-f", clean, "-c", bad("other.json")},
 			"other.json does not configure k8singress"},
+		"no option in Caddyfile": {[]string{"lint", "-f", clean, "-c", bad("other.Caddyfile")},
+			"other.Caddyfile does not configure k8singress"},
 		"unknown option": {[]string{"render", "-f", clean, "-c", bad("unknown.json")},
 			`unknown field "ingress_klass"`},
 		"unknown subdirective": {[]string{"render", "-f", clean, "-c", bad("unknown.Caddyfile")},

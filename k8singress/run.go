@@ -48,7 +48,7 @@ func (f *flagged) Adapt(body []byte, options map[string]any) ([]byte, []caddycon
 	if withFlags == nil {
 		withFlags = map[string]any{}
 	}
-	withFlags[structure.CompleteOption] = structure.Complete(func(c settings.Config) (_ settings.Config, err error) {
+	withFlags[structure.CompleteOption] = structure.Complete(func(c settings.Config, _ bool) (_ settings.Config, err error) {
 		run, err = f.apply(c)
 		return run.Config.WithoutDefaults(), err
 	})

@@ -160,7 +160,8 @@ func TestListenerGroups(t *testing.T) {
 func TestHostsInOrder(t *testing.T) {
 	live := &document.Live{Hosts: map[string]*document.Host{"b.example": {}, "": {}, "*.example": {}}}
 	for range 20 { // The order of a map is random.
-		if got, want := explain.Text(live, explain.Used{}), "(all other hosts)\n\n*.example\n\nb.example\n"; got != want {
+		const want = "(all other hosts)\n\n*.example\n\nb.example\n"
+		if got := explain.Text(live, explain.Used{}); got != want {
 			t.Fatalf("got %q, want %q", got, want)
 		}
 	}

@@ -35,7 +35,8 @@ func TestPorts(t *testing.T) {
 		Backends: map[string]*document.Backend{"a/db/5432": {Endpoints: []string{"192.0.2.1:5432"}}, "a/dns/53": {}},
 	}
 	const want = "a.example\n\nTCP port 5432  (Service/a/db)\n  proxy protocol\n  chain {\"name\":\"waf\"}\n" +
-		"  tls {\"secret\":\"a/tls\"}\n  forward {\"policy\":{\"idle_timeout\":\"1h0m0s\"},\"proxy_protocol\":\"v2\"}\n" +
+		"  tls {\"secret\":\"a/tls\"}\n" +
+		"  forward {\"policy\":{\"idle_timeout\":\"1h0m0s\"},\"proxy_protocol\":\"v2\"}\n" +
 		"  weight 9, and connections whose backend has no endpoint\n    to a/db/5432, 1 endpoint\n" +
 		"  weight 1\n    to a/gone/5432\n\nUDP port 53  (ConfigMap/a/udp)\n  to a/dns/53, 0 endpoints\n"
 	if diff := cmp.Diff(want, explain.Text(live, explain.Used{})); diff != "" {

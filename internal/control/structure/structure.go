@@ -27,8 +27,9 @@ const (
 const CompleteOption = "k8singress {complete}"
 
 // Complete returns the options of the app for the options in a Caddyfile. The adapter calls it before it adds the
-// structure, also if the Caddyfile lacks the app.
-type Complete func(settings.Config) (settings.Config, error)
+// structure, also if the Caddyfile lacks the app, in which case configured is false. Without a Complete, the adapter
+// rejects options that need another option. With it, the command line may set the other option.
+type Complete func(c settings.Config, configured bool) (settings.Config, error)
 
 // ours lists the names of our HTTP servers, in the order in which they are added to the configuration.
 var ours = []string{HTTPServer, HTTPSServer, HealthServer}

@@ -88,7 +88,8 @@ func (u *uses) find(value any) {
 			u.find(each)
 		}
 	case map[string]any:
-		if service, ok := of["service"].(string); ok && (of["handler"] == "k8singress" || of["source"] == "k8singress") {
+		isOurs := of["handler"] == "k8singress" || of["source"] == "k8singress"
+		if service, ok := of["service"].(string); ok && isOurs {
 			u.add(service)
 		}
 		for _, key := range slices.Sorted(maps.Keys(of)) {

@@ -37,10 +37,12 @@ func TestUses(t *testing.T) {
 		"no apps":    {`{}`, nil},
 		"no servers": {`{"layer4":{}}`, nil},
 		"other types": {
-			`{"layer4":{"servers":{"s":7}},"http":{"servers":[]},"k8singress":{"chains":"a","stream_chains":null}}`, nil,
+			`{"layer4":{"servers":{"s":7}},"http":{"servers":[]},"k8singress":{"chains":"a","stream_chains":null}}`,
+			nil,
 		},
-		"our own server": {`{"http":{"servers":{"k8singress_http":{"routes":[{"handle":[{"handler":"k8singress"}]}]}}}}`,
-			nil},
+		"our own server": {
+			`{"http":{"servers":{"k8singress_http":{"routes":[{"handle":[{"handler":"k8singress"}]}]}}}}`, nil,
+		},
 		"another module": {`{"layer4":{"servers":{"s":{"routes":[{"handle":[{"handler":"proxy","service":"a/b"}]}]}}}}`,
 			nil},
 		"layer4": {`{"layer4":{"servers":{"s":{"listen":[":1",":2"],"routes":[{"handle":[` + handler + `]}]}}}}`,
@@ -72,7 +74,8 @@ func TestUses(t *testing.T) {
 			}
 		})
 	}
-	_, err := usesOf(t, `{"layer4":{"servers":{"s":{"routes":[{"handle":[{"handler":"k8singress","service":"db"}]}]}}}}`)
+	_, err := usesOf(t,
+		`{"layer4":{"servers":{"s":{"routes":[{"handle":[{"handler":"k8singress","service":"db"}]}]}}}}`)
 	if err == nil || !strings.HasPrefix(err.Error(), "layer4 server s: the service ") {
 		t.Errorf("an invalid name: %v", err)
 	}

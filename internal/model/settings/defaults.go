@@ -37,14 +37,16 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Check returns an error if an option is set without another option that it requires. It is called after the Caddyfile
-// is parsed, because the other option may come from the command line.
+// Check returns an error if an option is set without another option that it requires. It is called after the block of
+// options is parsed, because the other option may follow, or come from the command line.
 func (c Config) Check() error {
 	if c.NginxMetrics.On() && (c.Health == "" || !c.HealthMetrics) {
-		return errors.New("nginx_metrics needs health and health_metrics, which serve the metrics")
+		return errors.New("nginx_metrics needs the options health and health_metrics, which serve the metrics: add " +
+			"health :10254 and health_metrics, or remove nginx_metrics")
 	}
 	if c.PublishPorts && c.PublishService.IsZero() {
-		return errors.New("publish_ports needs publish_service, which names the Service that gets the ports")
+		return errors.New("publish_ports needs publish_service, which names the Service that gets the ports: add " +
+			"publish_service <namespace>/<name>, or remove publish_ports")
 	}
 	return c.AdmissionWebhook.Check()
 }
