@@ -92,7 +92,7 @@ var groups = []map[string]string{
 }
 
 // readTables reads the rows of all tables, so that this test draws new rows without a change of its own.
-func readTables(t *testing.T) *tables {
+func readTables(t testing.TB) *tables {
 	t.Helper()
 	all := &tables{ingress: values{}, service: values{}, configMap: values{}, contents: []map[string][]byte{
 		nil, fixture.Certificate(t, "*.example").Secret(), fixture.Certificate(t, "*.a.example", "a.example").Secret(),
@@ -130,7 +130,7 @@ func (v values) add(key, example string) {
 
 // readCases adds the cases in files like those in internal/translate/annotations/testdata. Each line is an annotation,
 // and an empty line separates cases. Indented lines are expected results, which are ignored.
-func (b *tables) readCases(t *testing.T, pattern string) {
+func (b *tables) readCases(t testing.TB, pattern string) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {

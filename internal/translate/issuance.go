@@ -166,20 +166,29 @@ func (t *Translator) requeue(c *change, hosts []string) {
 // issuer.
 func (t *Translator) wanted(host string) *certificateRequest {
 	m := t.merged.Get(host)
+	if m == nil {
+		return nil
+	}
+	certificate, refusal := fromIssuer(m, func(namespace string) bool {
+		return t.issuance.answers.Get(hosts.WildcardOf(host)).covers(host, namespace)
+	})
+	if certificate == nil {
+		return nil
+	}
+	return &certificateRequest{certificate: certificate, object: t.results.Get(certificate.Origin).Object, refusal: refusal}
+}
+
+// fromIssuer returns the certificate that a host needs from an issuer, and the reason why no issuer can issue it. It
+// returns nil if the host needs no such certificate. covered reports whether the certificate of a wildcard is valid for
+// the host, and may be used in a namespace.
+func fromIssuer(m *hosts.Merged, covered func(namespace string) bool) (*ir.Certificate, *report.Problem) {
 	switch {
-	case m == nil:
-		return nil
 	case m.Certificate != nil && m.Certificate.Automated:
-		return &certificateRequest{certificate: m.Certificate, object: t.results.Get(m.Certificate.Origin).Object}
-	case m.Certificate != nil || m.Implied == nil:
-		return nil
+		return m.Certificate, nil
+	case m.Certificate != nil || m.Implied == nil || covered(m.Implied.Certificate.Origin.Namespace):
+		return nil, nil
 	}
-	if t.issuance.answers.Get(hosts.WildcardOf(host)).covers(host, m.Implied.Certificate.Origin.Namespace) {
-		return nil
-	}
-	certificate := m.Implied.Certificate
-	return &certificateRequest{certificate: certificate, object: t.results.Get(certificate.Origin).Object,
-		refusal: m.Implied.Refusal}
+	return m.Implied.Certificate, m.Implied.Refusal
 }
 
 // enqueue adds a request to the queue of its namespace, and dequeue removes it. Both functions do nothing if the

@@ -56,15 +56,18 @@ func (n *names) namespace(host string) string {
 }
 
 // names.of returns the result of Resolve for the alias that requires a certificate for host, or nil if no alias does.
-// For example, the alias **.example.com requires a certificate for *.example.com.
-func (n *names) of(host string) *hosts.Named {
+func (n *names) of(host string) *hosts.Named { return n.given.Get(aliasOf(host)) }
+
+// aliasOf returns the alias that requires a certificate for host, or "" if no alias can do so. For example, the alias
+// **.example.com requires a certificate for *.example.com.
+func aliasOf(host string) string {
 	switch {
 	case strings.HasPrefix(host, "*."):
-		host = "*" + host
+		return "*" + host
 	case hosts.CertificateHost(host) != host:
-		return nil
+		return ""
 	}
-	return n.given.Get(host)
+	return host
 }
 
 // The method around adds to n.touched the aliases that may be affected by the changed hosts: aliases that are also the
@@ -97,17 +100,15 @@ func (n *names) around(c *change) {
 // merged again, because its certificate depends on the namespace.
 func (t *Translator) giveNames(c *change) {
 	t.names.around(c)
-	naming := &hosts.Naming{
-		Policy: t.options.Ownership, NoCatchAll: t.options.Ingress.DisableCatchAll,
-		Merged: func(host string) *hosts.Merged { return t.merged.Get(host) },
-	}
+	naming := t.naming()
+	naming.Merged = t.mergedHost
 	for t.names.touched.Len() > 0 {
 		touched := slices.Sorted(t.names.touched.Keys())
 		t.names.touched.Clear()
 		for _, name := range touched {
 			host := hosts.CertificateHost(name)
 			before := t.names.namespace(host)
-			t.give(c, naming, name)
+			t.give(c, &naming, name)
 			c.hosts[name], c.hosts[host] = struct{}{}, struct{}{}
 			if t.ofHost.has(host) && before != t.names.namespace(host) {
 				t.mergeNamed(c, host)
@@ -153,18 +154,27 @@ func (t *Translator) give(c *change, naming *hosts.Naming, name string) {
 	c.objects.add(maps.Keys(next.Problems))
 }
 
-// nameProblems returns the problems with the aliases that an Ingress requests for its hosts.
-func (t *Translator) nameProblems(r *ingress.Result, ref ir.Ref) (all []report.Problem) {
+// naming returns the rules for aliases, without the field Merged.
+func (t *Translator) naming() hosts.Naming {
+	return hosts.Naming{Policy: t.options.Ownership, NoCatchAll: t.options.Ingress.DisableCatchAll}
+}
+
+func (t *Translator) mergedHost(host string) *hosts.Merged { return t.merged.Get(host) }
+
+// nameProblems returns the problems with the aliases that an Ingress requests for its hosts. merged returns the merged
+// settings of a host, or nil, and given the result of Resolve for an alias, or nil.
+func nameProblems(r *ingress.Result, ref ir.Ref, merged func(host string) *hosts.Merged,
+	given func(name string) *hosts.Named) (all []report.Problem) {
 	said := map[string]bool{}
 	for _, host := range slices.Sorted(maps.Keys(r.Paths)) {
-		m := t.merged.Get(host)
+		m := merged(host)
 		if m == nil {
 			continue
 		}
 		for _, want := range m.Names {
-			if given := t.names.given.Get(want.Name); given != nil && !said[want.Name] && snapshot.RefOf(want.By) == ref {
+			if g := given(want.Name); g != nil && !said[want.Name] && snapshot.RefOf(want.By) == ref {
 				said[want.Name] = true
-				all = append(all, given.Problems[ref]...)
+				all = append(all, g.Problems[ref]...)
 			}
 		}
 	}

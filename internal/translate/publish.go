@@ -9,6 +9,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/kinds"
 	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/translate/hosts"
 	"github.com/k8singress/k8singress/internal/translate/ingress"
 )
 
@@ -16,14 +17,14 @@ import (
 // and report.
 func (t *Translator) publish(c *change) {
 	backends := t.backends(c)
-	hosts, certificates := map[string]*ir.VirtualHost{}, map[string]*ir.Certificate{}
+	virtual, certificates := map[string]*ir.VirtualHost{}, map[string]*ir.Certificate{}
 	for host := range c.hosts {
-		hosts[host], certificates[host] = nil, t.issuance.certificate(host, t.merged.Get(host))
+		virtual[host], certificates[host] = nil, t.issuance.certificate(host, t.merged.Get(host))
 		if m := t.merged.Get(host); m != nil {
-			hosts[host] = m.Host
+			virtual[host] = m.Host
 		}
-		if given := t.names.given.Get(host); given != nil && hosts[host] == nil {
-			hosts[host] = given.Host
+		if given := t.names.given.Get(host); given != nil && virtual[host] == nil {
+			virtual[host] = given.Host
 		}
 		if given := t.names.of(host); given != nil && certificates[host] == nil {
 			certificates[host] = given.Certificate
@@ -38,7 +39,7 @@ func (t *Translator) publish(c *change) {
 	config := &ir.Config{
 		ListenerGroup: ir.ListenerGroup{
 			Listeners: t.options.Listeners,
-			VirtualHosts: patched(t.config.VirtualHosts, hosts, func(h *ir.VirtualHost) string { return h.Host },
+			VirtualHosts: patched(t.config.VirtualHosts, virtual, func(h *ir.VirtualHost) string { return h.Host },
 				cmp.Compare[string]),
 		},
 		MoreGroups: t.listening,
@@ -77,7 +78,8 @@ func (t *Translator) verdict(ref ir.Ref) *report.Verdict {
 	if p := voidWithPassthrough(r, t.passedIn); p != nil {
 		v.Problems = append(v.Problems, *p)
 	}
-	v.Problems = append(v.Problems, t.nameProblems(r, ref)...)
+	v.Problems = append(v.Problems, nameProblems(r, ref, t.mergedHost,
+		func(name string) *hosts.Named { return t.names.given.Get(name) })...)
 	if p := t.patternProblem(ref); p != nil {
 		v.Problems = append(v.Problems, *p)
 	}

@@ -290,8 +290,7 @@ func (t *Translator) mergeHost(c *change, host string) {
 	t.heads.count(next.MaxHead, 1)
 	t.patterns.countAll(next.PatternSizes, 1)
 	c.objects.add(maps.Keys(next.Problems))
-	if next.Host == nil && next.Certificate == nil && next.Implied == nil && next.Problems == nil &&
-		next.PatternSizes == nil {
+	if next.Empty() {
 		t.merged.Delete(host)
 	} else {
 		t.merged.Set(host, next)

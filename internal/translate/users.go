@@ -56,6 +56,22 @@ func (u *users) set(backend string, r *ingress.Result, has bool) {
 	}
 }
 
+// The method copy returns a copy for concurrent readers, in constant time.
+func (u *users) copy() *users { return &users{u.tree.Copy()} }
+
+// askingForBalancing returns the canaries of a backend and the Ingresses with load balancing annotations, the oldest
+// first.
+func (u *users) askingForBalancing(backend string) (list []*ingress.Result) {
+	u.tree.Ascend(user{backend: backend}, func(next user) bool {
+		if next.backend != backend || next.rank != asksForBalancing {
+			return false
+		}
+		list = append(list, next.ingress)
+		return true
+	})
+	return list
+}
+
 // users.of returns the canaries of a backend and the Ingresses with load balancing annotations, the oldest first. If no
 // Ingress has such annotations, the oldest Ingress without them is appended, because its default settings are used.
 func (u *users) of(backend string) []*ingress.Result {

@@ -31,7 +31,7 @@ type merge struct {
 func (n *inputs) note(host string, list []*hosts.Contribution, merged *hosts.Merged) {
 	switch {
 	case n == nil:
-	case len(list) == 0:
+	case len(list) == 0 && merged.Host == nil:
 		n.hosts.Delete(host)
 	default:
 		n.hosts.Set(host, merge{list, merged})
@@ -44,7 +44,9 @@ type View struct {
 	snapshot  *snapshot.Snapshot
 	options   ingress.Options
 	policy    ownership.Policy
+	naming    hosts.Naming
 	names     *names
+	users     *users
 	fallbacks []*hosts.Contribution
 	inputs    inputs
 	// namespaces lists the namespaces whose objects are read. Empty means all namespaces.
@@ -63,7 +65,7 @@ func (t *Translator) View(s *snapshot.Snapshot) *View {
 	objects.Changed = nil
 	return &View{
 		snapshot: &objects, options: t.defaults.ingress, policy: t.options.Ownership,
-		names:           &names{given: *t.names.given.Clone()},
+		naming: t.naming(), names: &names{given: *t.names.given.Clone()}, users: t.users.copy(),
 		fallbacks:       t.contributions(t.fallbacks.Keys()),
 		inputs:          inputs{*t.inputs.hosts.Copy()},
 		namespaces:      t.options.Namespaces,
@@ -76,20 +78,12 @@ func (t *Translator) View(s *snapshot.Snapshot) *View {
 type Preview struct {
 	// Ours is false if another controller serves the Ingress, or if the namespace of the Ingress is not watched.
 	Ours bool
-	// Problems are the problems of the Ingress. They lack problems that several Ingresses have together, such as limits
-	// of a namespace. Annotations is the part of them that is described at ingress.Result.
+	// Problems are the problems in the verdict that the Ingress would get, except limits that several Ingresses of a
+	// namespace share, and conflicts about the load balancing of backends that canaries use. Annotations is the part of
+	// them that is described at ingress.Result.
 	Problems, Annotations []report.Problem
 	// Taken are the paths that another Ingress has already.
 	Taken []Taken
-}
-
-// preview is the state of one call to Preview.
-type preview struct {
-	*View
-	*ingress.Result
-	ref ir.Ref
-	// merges are the new merges of hosts.
-	merges map[string]merge
 }
 
 // Preview translates a new version of an Ingress, and merges its settings with the settings of all other Ingresses. It
@@ -99,10 +93,9 @@ func (v *View) Preview(object *networkingv1.Ingress, stop func() bool) *Preview 
 		return &Preview{}
 	}
 	r := ingress.Translate(v.snapshot, object, v.options)
-	p := &preview{View: v, Result: r, ref: refOf(object), merges: map[string]merge{}}
-	result := &Preview{Ours: r.Ours, Problems: r.Problems, Annotations: r.Annotations}
+	p := &preview{View: v, Result: r, ref: refOf(object), merges: map[string]merge{}, given: map[string]*hosts.Named{}}
 	if !r.Ours {
-		return result
+		return &Preview{Problems: r.Problems, Annotations: r.Annotations}
 	}
 	names := hostsOf(r)
 	for _, host := range names {
@@ -111,19 +104,42 @@ func (v *View) Preview(object *networkingv1.Ingress, stop func() bool) *Preview 
 		}
 		p.mergeHost(host)
 	}
-	result.Problems = append(result.Problems, certificateProblems(r, p.passedIn)...)
-	if void := voidWithPassthrough(r, p.passedIn); void != nil {
-		result.Problems = append(result.Problems, *void)
+	if !p.giveNames(names, stop) {
+		return nil
 	}
+	result := &Preview{Ours: true, Problems: p.problems(names), Annotations: r.Annotations}
 	for _, host := range names {
 		if stop() {
 			return nil
 		}
-		m := p.merges[host]
-		result.Problems = append(result.Problems, m.merged.Problems[p.ref]...)
-		result.Taken = append(result.Taken, p.taken(host, m)...)
+		result.Taken = append(result.Taken, p.taken(host, p.merges[host])...)
 	}
 	return result
+}
+
+// preview is the state of one call to Preview.
+type preview struct {
+	*View
+	*ingress.Result
+	ref ir.Ref
+	// merges are the new merges of hosts.
+	merges map[string]merge
+	// given are the new results for aliases that the new version affects.
+	given map[string]*hosts.Named
+}
+
+// problems returns the problems of the Ingress in the order of Translator.verdict. names are its hosts.
+func (p *preview) problems(names []string) []report.Problem {
+	all := append(slices.Clone(p.Result.Problems), certificateProblems(p.Result, p.passedIn)...)
+	if void := voidWithPassthrough(p.Result, p.passedIn); void != nil {
+		all = append(all, *void)
+	}
+	all = append(all, nameProblems(p.Result, p.ref, p.merged, func(name string) *hosts.Named { return p.given[name] })...)
+	for _, host := range names {
+		all = append(all, p.merges[host].merged.Problems[p.ref]...)
+	}
+	all = append(all, p.issuanceProblems(names)...)
+	return append(all, p.balancingProblems()...)
 }
 
 // mergeHost merges the settings of a host again, with the new version of the Ingress in place of the stored one.
@@ -163,26 +179,63 @@ func (p *preview) isStored(c *hosts.Contribution) bool {
 
 // The method around returns the information about related hosts, like the method of Translator with this name.
 func (p *preview) around(host string) *hosts.HostContext {
-	s := &hosts.HostContext{Policy: p.policy, NamedBy: p.names.namespace(host)}
+	s := &hosts.HostContext{Policy: p.policy, NamedBy: p.namedBy(host)}
 	if strings.HasPrefix(host, "*.") {
 		s.Below = p.below(host)
 	} else if above := hosts.WildcardOf(host); above != "" {
-		s.Above = p.above(above)
+		s.Above = p.merged(above)
 	}
 	return s
 }
 
-// above returns the merged settings of a wildcard, or nil if no Ingress has it.
-func (p *preview) above(wildcard string) *hosts.Merged {
-	old, ok := p.inputs.hosts.Get(wildcard)
-	_, certificate := p.Certificates[wildcard]
-	if certificate || p.Rules(wildcard) || slices.ContainsFunc(old.contributions, p.isStored) {
-		return p.mergeHost(wildcard)
-	}
-	if !ok {
+// The method merged returns the merged settings of a host, or nil if they are empty. It merges them again if the stored
+// version or the new version of the Ingress configures the host.
+func (p *preview) merged(host string) *hosts.Merged {
+	m := p.latest(host)
+	if m == nil || m.Empty() {
 		return nil
 	}
+	return m
+}
+
+// latest is like merged, but the result may be empty.
+func (p *preview) latest(host string) *hosts.Merged {
+	if done, ok := p.merges[host]; ok {
+		return done.merged
+	}
+	if above := hosts.WildcardOf(host); p.touches(host) || above != "" && p.touches(above) {
+		return p.mergeHost(host)
+	}
+	old, _ := p.inputs.hosts.Get(host)
 	return old.merged
+}
+
+// touches reports whether the stored version or the new version of the Ingress affects the settings of a host, unless it
+// does so by the wildcard that covers the host.
+func (p *preview) touches(host string) bool {
+	if _, certificate := p.Certificates[host]; certificate || p.Rules(host) {
+		return true
+	}
+	if host == "" && (p.Fallback != nil || slices.ContainsFunc(p.fallbacks, p.isStored)) {
+		return true
+	}
+	old, _ := p.inputs.hosts.Get(host)
+	return slices.ContainsFunc(old.contributions, p.isStored) || p.admitsCertificate(host, old.contributions)
+}
+
+// admitsCertificate reports whether the Ingress has a rule for a host below a wildcard, and another Ingress has a
+// certificate for the wildcard. This may be the first rule with which the other Ingress may provide the certificate.
+func (p *preview) admitsCertificate(wildcard string, list []*hosts.Contribution) bool {
+	if !strings.HasPrefix(wildcard, "*.") ||
+		!slices.ContainsFunc(list, func(c *hosts.Contribution) bool { return c.Certificates[wildcard] != nil }) {
+		return false
+	}
+	for host := range p.Paths {
+		if hosts.WildcardOf(host) == wildcard {
+			return true
+		}
+	}
+	return false
 }
 
 // below returns the number of rules that each namespace has for hosts below a wildcard. It iterates over all hosts,
@@ -211,11 +264,8 @@ func (p *preview) below(wildcard string) *shrinking.Map[string, int] {
 
 // passedIn is like the method of Translator with this name.
 func (p *preview) passedIn(host string) string {
-	if m, ok := p.merges[host]; ok {
-		return m.merged.PassedIn
-	}
-	if m, ok := p.inputs.hosts.Get(host); ok {
-		return m.merged.PassedIn
+	if m := p.latest(host); m != nil {
+		return m.PassedIn
 	}
 	return ""
 }

@@ -31,15 +31,19 @@ func (a *answer) covers(host, namespace string) bool {
 		(a.issued || slices.ContainsFunc(a.names, func(n tlssecret.Names) bool { return n.Cover(host) }))
 }
 
-// answerOf returns the certificate of a wildcard, or nil if the wildcard has no certificate. If the certificate is
-// invalid, the result has no names, so that no host uses it.
+// answerOf returns the certificate of a wildcard, or nil if the wildcard has no certificate.
 func (t *Translator) answerOf(s *snapshot.Snapshot, wildcard string) *answer {
-	m := t.merged.Get(wildcard)
-	c := t.issuance.certificate(wildcard, m)
+	c := t.issuance.certificate(wildcard, t.merged.Get(wildcard))
+	return answerWith(s, c, t.issuance.requests.Get(wildcard) != nil)
+}
+
+// answerWith returns the answer for the certificate of a wildcard, or nil if c is nil. If the certificate in a Secret
+// is invalid, the result has no names, so that no host uses it.
+func answerWith(s *snapshot.Snapshot, c *ir.Certificate, issued bool) *answer {
 	if c == nil {
 		return nil
 	}
-	a := &answer{namespace: c.Origin.Namespace, issued: t.issuance.requests.Get(wildcard) != nil}
+	a := &answer{namespace: c.Origin.Namespace, issued: issued}
 	if a.issued {
 		return a
 	}

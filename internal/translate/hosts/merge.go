@@ -46,6 +46,12 @@ type Merged struct {
 	Problems map[ir.Ref][]report.Problem
 }
 
+// Empty reports whether the host needs no configuration, and no object has a problem with it. Owner may be set: a host
+// has the owner of the wildcard that covers it.
+func (m *Merged) Empty() bool {
+	return m.Host == nil && m.Certificate == nil && m.Implied == nil && m.Problems == nil && m.PatternSizes == nil
+}
+
 // mergeState is the state of one call to Merge.
 type mergeState struct {
 	Merged

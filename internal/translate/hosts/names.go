@@ -136,6 +136,8 @@ type Named struct {
 	Certificate *ir.Certificate
 	// Namespace is the namespace that gets requests for the alias. It is empty if the alias is not served.
 	Namespace string
+	// Wanted are the hosts for which the alias is requested.
+	Wanted []string
 	// Problems maps objects to their problems with this alias. It is nil if there are no problems.
 	Problems map[ir.Ref][]report.Problem
 }
@@ -149,6 +151,7 @@ func (s *Naming) Resolve(name string, wants []Name) *Named {
 	})
 	n, by := &Named{}, Name{}
 	for _, w := range wants {
+		n.Wanted = append(n.Wanted, w.Of)
 		switch p := s.refusal(&w); {
 		case p != nil:
 			n.addProblem(&w, *p)
