@@ -116,8 +116,8 @@ func addStructure(adapted []byte, global []caddyfile.Segment, complete structure
 		ignored), err
 }
 
-// decodeOptions decodes the options of the app, and passes them to complete. If complete is nil, it returns an error for
-// an option that needs another one. raw may be empty.
+// decodeOptions decodes the options of the app, and passes them to complete. If complete is nil, it returns an error if
+// an option needs another one. raw may be empty.
 func decodeOptions(raw json.RawMessage, complete structure.Complete) (options settings.Config, err error) {
 	if len(raw) > 0 {
 		err = json.Unmarshal(raw, &options)

@@ -255,7 +255,8 @@ func TestServicesOfLayer4(t *testing.T) {
 	}
 }
 
-// TestLintOfOptionsForRun checks that lint accepts a Caddyfile whose options need options that caddy k8singress run sets.
+// TestLintOfOptionsForRun checks that lint accepts a Caddyfile whose options need options that caddy k8singress run
+// sets.
 func TestLintOfOptionsForRun(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "Caddyfile")
 	if err := os.WriteFile(config, []byte("{\n\tk8singress {\n\t\tnginx_metrics\n\t}\n}\n"), 0o600); err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -48,7 +49,8 @@ func (f *flagged) Adapt(body []byte, options map[string]any) ([]byte, []caddycon
 	if withFlags == nil {
 		withFlags = map[string]any{}
 	}
-	withFlags[structure.CompleteOption] = structure.Complete(func(c settings.Config, _ bool) (_ settings.Config, err error) {
+	withFlags[structure.CompleteOption] = structure.Complete(func(c settings.Config, _ bool) (settings.Config, error) {
+		var err error
 		run, err = f.apply(c)
 		return run.Config.WithoutDefaults(), err
 	})
@@ -157,12 +159,7 @@ func (f flag) Set(value string) error {
 	return nil
 }
 
-func (f flag) Type() string {
-	if flags.Boolean(f.row) {
-		return "bool"
-	}
-	return "string"
-}
+func (f flag) Type() string { return flags.Type(f.row) }
 
 func runCommand() *cobra.Command {
 	given, config := map[string]string{}, ""
@@ -225,11 +222,20 @@ func addFlags(set *pflag.FlagSet, given map[string]string) {
 		if len(row.Name) == 1 {
 			short = row.Name
 		}
-		added := set.VarPF(flag{row, given}, row.Name, short, row.Doc+row.Ignored)
+		added := set.VarPF(flag{row, given}, row.Name, short, plainText(row.Doc+row.Ignored))
 		if flags.Boolean(row) {
 			added.NoOptDefVal = "true"
 		}
 	}
+}
+
+// link matches a link to a page of the documentation.
+var link = regexp.MustCompile(`\[([^\]]+)\]\(([^)]+)\)`)
+
+// plainText converts the Markdown of a description to plain text. The help must contain no backticks, because package
+// pflag takes the text between two of them as the type of the flag.
+func plainText(markdown string) string {
+	return strings.ReplaceAll(link.ReplaceAllString(markdown, "$1 (docs/$2)"), "`", "")
 }
 
 // unknownFlag adds a suggestion to the error for an unknown flag: the flag with the most similar name.

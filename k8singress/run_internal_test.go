@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
 	"github.com/k8singress/k8singress/internal/control/structure"
@@ -39,6 +42,31 @@ func TestFlagsAndServers(t *testing.T) {
 		}
 		if !warned("no server listens on :9999") || warned("no server listens on :18080") {
 			t.Errorf("the warnings are %v", warnings)
+		}
+	}
+}
+
+// TestTypesOfFlags checks that the help of each command shows the type of each flag, and no word of its description as a
+// type. Package pflag takes a text between backticks as the type.
+func TestTypesOfFlags(t *testing.T) {
+	parent := &cobra.Command{Use: "k8singress"}
+	commands(parent)
+	known := []string{"", "string", "number", "duration", "list", "namespace/name"}
+	shown := map[string]bool{}
+	for _, cmd := range parent.Commands() {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			name, usage := pflag.UnquoteUsage(f)
+			if shown[name] = true; !slices.Contains(known, name) || (name == "") != (f.Value.Type() == "bool") {
+				t.Errorf("%s --%s has the type %q", cmd.Name(), f.Name, name)
+			}
+			if strings.ContainsAny(usage, "`") || strings.Contains(usage, "](") {
+				t.Errorf("the description of %s --%s is not plain text: %s", cmd.Name(), f.Name, usage)
+			}
+		})
+	}
+	for _, name := range known {
+		if !shown[name] {
+			t.Errorf("no flag has the type %q", name)
 		}
 	}
 }

@@ -5,6 +5,7 @@ package flags
 //go:generate go test -run ^TestReference$ -update
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net"
@@ -150,6 +151,14 @@ const (
 
 // Boolean reports whether a flag may be given without a value, which then means true.
 func Boolean(row *Row) bool { return row.Values == boolean }
+
+// Type returns the name of the type of a flag's values for the help text: bool, string, number, duration, list or
+// namespace/name.
+func Type(row *Row) string { return cmp.Or(types[row.Values], "string") }
+
+var types = map[string]string{
+	boolean: "bool", number: "number", duration: "duration", named: "namespace/name", list: "list",
+}
 
 // List reports whether a flag may be given several times. Its values are then joined by commas.
 func List(row *Row) bool { return row.Values == list }
