@@ -6,12 +6,15 @@ import (
 	"cmp"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
+	"google.golang.org/protobuf/proto"
 )
 
 // Kind is the type of a metric.
@@ -55,6 +58,10 @@ type Buckets struct {
 }
 
 const (
+	// turn is the time after which a Writer pauses. The processor then serves requests until the pause is over.
+	// runtime.Gosched is not enough: with one processor, the scheduler would continue the Writer before it asks the
+	// network for new requests.
+	turn, pause = 300 * time.Microsecond, 100 * time.Microsecond
 	// pending is the maximum number of bytes of text that are kept before they are written.
 	pending = 32 << 10
 	// chunk is the maximum number of metrics in one message of the protobuf format. Prometheus accepts several messages
@@ -63,12 +70,21 @@ const (
 )
 
 // Writer writes families of metrics one after the other. All metrics of a family must be written before the next
-// family begins. After the first error of the underlying writer, its methods do nothing.
+// family begins. After the first error of the underlying writer, its methods do nothing. While it writes, it pauses
+// often, so that a response with many metrics does not delay requests.
 type Writer struct {
 	to     io.Writer
 	text   []byte
 	labels []byte
 	family Family
+	// common are the labels of With, and commonText is their text.
+	common     []Label
+	commonText string
+	// bounds are the bounds of the last histogram, and boundTexts is their text.
+	bounds     []float64
+	boundTexts []string
+	// since is the end of the last pause.
+	since time.Time
 	// begun is true if the text of the family has begun. A family without metrics is not mentioned.
 	begun bool
 	// encoder is nil for the text format. message has the metrics that are not written yet.
@@ -80,7 +96,7 @@ type Writer struct {
 // New returns a Writer for a format from expfmt.NegotiateAccept: one of the protobuf formats, or the text
 // format. It does not write the OpenMetrics format, in which the names of counters end with _total.
 func New(to io.Writer, format expfmt.Format) *Writer {
-	w := &Writer{to: to}
+	w := &Writer{to: to, since: time.Now()}
 	if format.FormatType() != expfmt.TypeTextPlain {
 		w.encoder = expfmt.NewEncoder(to, format)
 	}
@@ -91,7 +107,16 @@ func New(to io.Writer, format expfmt.Format) *Writer {
 func (w *Writer) Family(f Family) {
 	w.writeMessage()
 	w.family, w.begun = f, false
+	w.With(nil, "")
 }
+
+// With sets labels that the following metrics of the family have after their own labels, until the next call. text must
+// be the result of Text for the labels. So a caller whose labels seldom change can keep their text. The Writer keeps
+// labels until the next call.
+func (w *Writer) With(labels []Label, text string) { w.common, w.commonText = labels, text }
+
+// Text returns labels in the text format, for With.
+func Text(labels []Label) string { return string(appendLabels(nil, labels)) }
 
 // Err returns the first error of the underlying writer. A caller with many metrics should stop if it is not nil.
 func (w *Writer) Err() error { return w.err }
@@ -106,11 +131,11 @@ func (w *Writer) Flush() error {
 // Value writes a counter or a gauge.
 func (w *Writer) Value(value float64, labels ...Label) {
 	if w.encoder != nil {
-		m := &dto.Metric{Label: pairs(labels)}
+		m := &dto.Metric{Label: w.pairs(labels)}
 		if w.family.Kind == Counter {
-			m.Counter = &dto.Counter{Value: &value}
+			m.Counter = &dto.Counter{Value: proto.Float64(value)}
 		} else {
-			m.Gauge = &dto.Gauge{Value: &value}
+			m.Gauge = &dto.Gauge{Value: proto.Float64(value)}
 		}
 		w.add(m)
 		return
@@ -123,7 +148,8 @@ func (w *Writer) Value(value float64, labels ...Label) {
 // Summary writes a summary without quantiles.
 func (w *Writer) Summary(sum float64, count uint64, labels ...Label) {
 	if w.encoder != nil {
-		w.add(&dto.Metric{Label: pairs(labels), Summary: &dto.Summary{SampleSum: &sum, SampleCount: &count}})
+		w.add(&dto.Metric{Label: w.pairs(labels), Summary: &dto.Summary{
+			SampleSum: proto.Float64(sum), SampleCount: proto.Uint64(count)}})
 		return
 	}
 	w.begin(labels)
@@ -135,16 +161,17 @@ func (w *Writer) Summary(sum float64, count uint64, labels ...Label) {
 // Histogram writes a histogram. It does not keep b and labels.
 func (w *Writer) Histogram(b *Buckets, labels ...Label) {
 	if w.encoder != nil {
-		w.add(&dto.Metric{Label: pairs(labels), Histogram: histogram(b)})
+		w.add(&dto.Metric{Label: w.pairs(labels), Histogram: histogram(b)})
 		return
 	}
 	w.begin(labels)
 	var total uint64
+	w.setBounds(b.Bounds)
 	for i, n := range b.Counts {
 		total += n
 		bound := "+Inf"
 		if i < len(b.Bounds) {
-			bound = number(b.Bounds[i])
+			bound = w.boundTexts[i]
 		}
 		w.sample("_bucket", bound, float64(total))
 	}
@@ -161,15 +188,34 @@ func (w *Writer) begin(labels []Label) {
 		w.text = append(w.text, "# HELP "+w.family.Name+" "+helpEscapes.Replace(w.family.Help)+"\n"...)
 		w.text = append(w.text, "# TYPE "+w.family.Name+" "+kinds[w.family.Kind].text+"\n"...)
 	}
-	w.labels = w.labels[:0]
+	w.labels = appendLabels(w.labels[:0], labels)
+	if len(labels) > 0 && w.commonText != "" {
+		w.labels = append(w.labels, ',')
+	}
+	w.labels = append(w.labels, w.commonText...)
+}
+
+func appendLabels(to []byte, labels []Label) []byte {
 	for i, l := range labels {
 		if i > 0 {
-			w.labels = append(w.labels, ',')
+			to = append(to, ',')
 		}
-		w.labels = append(w.labels, l.Name...)
-		w.labels = append(w.labels, '=', '"')
-		w.labels = appendValue(w.labels, l.Value)
-		w.labels = append(w.labels, '"')
+		to = append(to, l.Name...)
+		to = append(to, '=', '"')
+		to = appendValue(to, l.Value)
+		to = append(to, '"')
+	}
+	return to
+}
+
+// setBounds sets the texts of bounds. Most histograms have the same bounds as the one before.
+func (w *Writer) setBounds(bounds []float64) {
+	if slices.Equal(w.bounds, bounds) {
+		return
+	}
+	w.bounds, w.boundTexts = append(w.bounds[:0], bounds...), w.boundTexts[:0]
+	for _, bound := range bounds {
+		w.boundTexts = append(w.boundTexts, string(appendNumber(nil, bound)))
 	}
 }
 
@@ -206,8 +252,17 @@ func (w *Writer) end() {
 func (w *Writer) writeText() {
 	if w.err == nil && len(w.text) > 0 {
 		_, w.err = w.to.Write(w.text)
+		w.rest()
 	}
 	w.text = w.text[:0]
+}
+
+// rest pauses if the last pause was long ago.
+func (w *Writer) rest() {
+	if time.Since(w.since) >= turn {
+		<-time.After(pause)
+		w.since = time.Now()
+	}
 }
 
 // add adds a metric to the protobuf message, and writes the message if it is full.
@@ -224,15 +279,19 @@ func (w *Writer) add(m *dto.Metric) {
 func (w *Writer) writeMessage() {
 	if w.err == nil && w.message != nil {
 		w.err = w.encoder.Encode(w.message)
+		w.rest()
 	}
 	w.message = nil
 }
 
-func pairs(labels []Label) []*dto.LabelPair {
-	all := make([]*dto.LabelPair, len(labels))
-	for i := range labels {
-		name, value := labels[i].Name, strings.ToValidUTF8(labels[i].Value, replacement)
-		all[i] = &dto.LabelPair{Name: &name, Value: &value}
+// pairs returns labels and the labels of With.
+func (w *Writer) pairs(labels []Label) []*dto.LabelPair {
+	all := make([]*dto.LabelPair, 0, len(labels)+len(w.common))
+	for _, some := range [][]Label{labels, w.common} {
+		for i := range some {
+			name, value := some[i].Name, strings.ToValidUTF8(some[i].Value, replacement)
+			all = append(all, &dto.LabelPair{Name: &name, Value: &value})
+		}
 	}
 	return all
 }
@@ -267,16 +326,22 @@ var (
 
 // appendValue appends the value of a label, with the characters escaped that the text format reserves.
 func appendValue(to []byte, value string) []byte {
-	if !utf8.ValidString(value) {
-		value = strings.ToValidUTF8(value, replacement)
+	if isPlain(value) {
+		return append(to, value...)
 	}
-	if strings.ContainsAny(value, "\\\n\"") {
-		value = valueEscapes.Replace(value)
-	}
-	return append(to, value...)
+	return append(to, valueEscapes.Replace(strings.ToValidUTF8(value, replacement))...)
 }
 
-func number(value float64) string { return string(appendNumber(nil, value)) }
+// isPlain reports whether a value consists of ASCII characters that are not escaped.
+func isPlain(value string) bool {
+	for i := range len(value) {
+		switch c := value[i]; {
+		case c >= utf8.RuneSelf, c == '\\', c == '\n', c == '"':
+			return false
+		}
+	}
+	return true
+}
 
 func appendNumber(to []byte, value float64) []byte {
 	switch {

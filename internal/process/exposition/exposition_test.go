@@ -7,6 +7,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -65,6 +67,16 @@ func write(w *exposition.Writer, value string) {
 	w.Histogram(&exposition.Buckets{Bounds: []float64{1}, Counts: []uint64{0, 1}, Sum: 2})
 	w.Family(exposition.Family{Name: "latency", Help: "A summary.", Kind: exposition.Summary})
 	w.Summary(0.25, 2, exposition.Label{Name: "path", Value: value})
+	common := []exposition.Label{{Name: "path", Value: value}, {Name: "host", Value: "b"}}
+	w.Family(exposition.Family{Name: "common", Help: "Common labels.", Kind: exposition.Gauge})
+	w.With(common, exposition.Text(common))
+	w.Value(1, exposition.Label{Name: "code", Value: "2"})
+	w.Value(2)
+	w.With(nil, "")
+	w.Value(3, exposition.Label{Name: "code", Value: "3"})
+	w.With(common, exposition.Text(common))
+	w.Family(exposition.Family{Name: "uncommon", Help: "No labels.", Kind: exposition.Gauge})
+	w.Value(4)
 }
 
 // TestFormats checks that a parser gets the same metrics from both formats.
@@ -121,6 +133,36 @@ sent_count{a="b"} 2
 `
 	if diff := cmp.Diff(want, b.String()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// slow is a client that takes a message in a millisecond.
+type slow struct{ writes int }
+
+func (s *slow) Write(p []byte) (int, error) {
+	s.writes++
+	<-time.After(time.Millisecond)
+	return len(p), nil
+}
+
+// TestPauses checks that a Writer pauses after some work, so that requests go on. Time only passes while all goroutines
+// wait.
+func TestPauses(t *testing.T) {
+	for _, format := range []expfmt.Format{text, protobuf} {
+		synctest.Test(t, func(t *testing.T) {
+			began, to := time.Now(), new(slow)
+			w := exposition.New(to, format)
+			w.Family(exposition.Family{Name: "requests", Help: "Requests.", Kind: exposition.Counter})
+			for range 10_000 {
+				w.Value(1, exposition.Label{Name: "path", Value: "/"})
+			}
+			if err := w.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			if paused := time.Since(began) - time.Duration(to.writes)*time.Millisecond; paused < time.Millisecond/2 {
+				t.Errorf("%s: there are pauses of %v for %d writes", format, paused, to.writes)
+			}
+		})
 	}
 }
 
