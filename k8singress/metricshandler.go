@@ -27,10 +27,13 @@ import (
 
 func init() { caddy.RegisterModule(new(Metrics)) }
 
-// Metrics serves the metrics of Caddy's registry, followed by metrics with the names of ingress-nginx. It writes the
-// text format or the protobuf format, which Prometheus asks for. In contrast to Caddy's handler for metrics, it does
-// not write the OpenMetrics format, in which the names of ingress-nginx's counters would be different.
+// Metrics serves the metrics of Caddy's registry, followed by metrics with the names of ingress-nginx if the option
+// nginx_metrics is on. It writes the text format or the protobuf format, which Prometheus asks for. In contrast to
+// Caddy's handler for metrics, it does not write the OpenMetrics format, in which the names of ingress-nginx's counters
+// would be different. It writes metrics of routes while it reads them, so that a scrape with many routes needs little
+// memory and time.
 type Metrics struct {
+	// registry has all metrics except the metrics of routes.
 	registry prometheus.Gatherer
 	app      *App
 	log      *zap.Logger
@@ -47,7 +50,8 @@ func (m *Metrics) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	m.registry, m.app, m.log = ctx.GetMetricsRegistry(), app, logs.Logger("k8singress.metrics")
+	m.registry, m.app = app.engine.Table().Meters().Others(ctx.GetMetricsRegistry()), app
+	m.log = logs.Logger("k8singress.metrics")
 	return nil
 }
 
@@ -92,7 +96,7 @@ func (m *Metrics) writeCompressed(w io.Writer, format expfmt.Format, families []
 	return compressed.Close()
 }
 
-// write writes families, followed by the metrics with the names of ingress-nginx.
+// write writes families, followed by the metrics of routes and the metrics with the names of ingress-nginx.
 func (m *Metrics) write(to io.Writer, format expfmt.Format, families []*dto.MetricFamily) error {
 	encoder := expfmt.NewEncoder(to, format)
 	for _, f := range families {
@@ -100,10 +104,11 @@ func (m *Metrics) write(to io.Writer, format expfmt.Format, families []*dto.Metr
 			return fmt.Errorf("writing %s: %w", f.GetName(), err)
 		}
 	}
-	out := exposition.New(to, format)
-	s := state(m.app)
-	s.Write(out)
-	if n := m.app.engine.Table().Meters().Nginx(); n != nil {
+	out, meters := exposition.New(to, format), m.app.engine.Table().Meters()
+	meters.Write(out)
+	if n := meters.Nginx(); n != nil {
+		s := state(m.app)
+		s.Write(out)
 		n.Write(out, settings.NginxPrefix, s.Constant())
 	}
 	return out.Flush()

@@ -175,13 +175,9 @@ func healthRoutes(c settings.Config) caddyhttp.RouteList {
 	if !c.HealthMetrics {
 		return routes
 	}
-	metrics := `{"handler":"metrics"}`
-	if c.NginxMetrics.On() {
-		metrics = `{"handler":"k8singress_metrics"}`
-	}
 	return slices.Insert(routes, 0, caddyhttp.Route{
 		MatcherSetsRaw: caddyhttp.RawMatcherSets{{"path": json.RawMessage(`["/metrics"]`)}},
-		HandlersRaw:    []json.RawMessage{json.RawMessage(metrics)},
+		HandlersRaw:    []json.RawMessage{json.RawMessage(`{"handler":"k8singress_metrics"}`)},
 	})
 }
 

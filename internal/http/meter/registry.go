@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/k8singress/k8singress/internal/model/shrinking"
+	"github.com/k8singress/k8singress/internal/process/exposition"
 )
 
 // Labels identify the counters of a route. They come from the objects that define the route, and never from a request,
@@ -51,20 +52,17 @@ func (l Labels) bounded() Labels {
 	return l
 }
 
-// Compare is a comparison function that sorts labels by namespace, Ingress, Service, host and path. It returns zero for
-// labels that differ only in the fields about canaries: their series have the same labels.
-func (l *Labels) Compare(with *Labels) int {
-	return cmp.Or(cmp.Compare(l.Namespace, with.Namespace), cmp.Compare(l.Ingress, with.Ingress),
-		cmp.Compare(l.Service, with.Service), cmp.Compare(l.Host, with.Host), cmp.Compare(l.Path, with.Path))
-}
-
 // Registry holds the counters of all routes. The zero value is an empty registry. It is safe for concurrent use, but
 // requests do not use it.
 type Registry struct {
 	mu     sync.Mutex
 	routes shrinking.Map[Labels, *Route]
+	// sorted has all routes, sorted by the text of their labels. It is nil after a change.
+	sorted []*Route
 	// nginx is nil without the metrics with the names of ingress-nginx.
 	nginx atomic.Pointer[Nginx]
+	// skipping has the channels of Others as keys.
+	skipping sync.Map
 	// generations is the number of calls of newNginx.
 	generations atomic.Uint64
 }
@@ -95,6 +93,7 @@ func (r *Registry) Acquire(of Labels) *Route {
 	if route == nil {
 		route = &Route{Labels: of}
 		r.routes.Set(of, route)
+		r.sorted = nil
 	}
 	route.users++
 	return route
@@ -112,6 +111,7 @@ func (r *Registry) Release(route *Route) {
 		return
 	}
 	r.routes.Delete(route.Labels)
+	r.sorted = nil
 	route.ended.Store(true)
 	if n := r.nginx.Load(); n != nil {
 		n.end(route)
@@ -122,18 +122,38 @@ func (r *Registry) Release(route *Route) {
 // no series, so a cluster with many unused routes has short metrics.
 func (r *Registry) Used() []*Route {
 	r.mu.Lock()
-	used := make([]*Route, 0, r.routes.Len())
-	for route := range r.routes.Values() {
+	defer r.mu.Unlock()
+	r.sort()
+	used := make([]*Route, 0, len(r.sorted))
+	for _, route := range r.sorted {
 		if route.used() {
 			used = append(used, route)
 		}
 	}
-	r.mu.Unlock()
-	slices.SortFunc(used, func(a, b *Route) int {
-		return cmp.Or(a.Labels.Compare(&b.Labels), cmp.Compare(a.Labels.MainIngress, b.Labels.MainIngress),
-			cmp.Compare(a.Labels.MainService, b.Labels.MainService), cmp.Compare(a.Labels.Canary, b.Labels.Canary))
-	})
 	return used
+}
+
+// sort sorts the routes if they have changed since the last call.
+func (r *Registry) sort() {
+	if r.sorted != nil {
+		return
+	}
+	r.sorted = slices.Collect(r.routes.Values())
+	var labels []exposition.Label
+	for _, route := range r.sorted {
+		if route.text == "" {
+			labels = route.Labels.appendTo(labels[:0])
+			route.text = exposition.Text(labels)
+		}
+	}
+	slices.SortFunc(r.sorted, func(a, b *Route) int {
+		if order := strings.Compare(a.text, b.text); order != 0 {
+			return order
+		}
+		return cmp.Or(strings.Compare(a.Labels.MainIngress, b.Labels.MainIngress),
+			strings.Compare(a.Labels.MainService, b.Labels.MainService),
+			strings.Compare(a.Labels.Canary, b.Labels.Canary))
+	})
 }
 
 // Len returns the number of routes with different labels, including routes without requests.

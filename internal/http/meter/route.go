@@ -24,7 +24,9 @@ type Route struct {
 	// label sets.
 	sets  atomic.Pointer[routeSets]
 	ended atomic.Bool
-	_     [24]byte
+	// text is the text of the labels in metrics. Registry.order sets it.
+	text string
+	_    [8]byte
 }
 
 // bounds are the upper bounds of the histogram buckets for the duration of requests.

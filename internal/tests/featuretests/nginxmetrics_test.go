@@ -110,7 +110,7 @@ func (s scraped) has(want float64, name string, labels ...string) error {
 }
 
 // TestNginxMetricsOfTheState checks the metrics with the names of ingress-nginx that describe the controller: in both
-// formats, and while a change has failed.
+// formats, and while a change has failed. The metrics of routes are there once.
 func TestNginxMetricsOfTheState(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "ingress-nginx")
 	t.Setenv("POD_NAME", "controller-0")
@@ -151,8 +151,11 @@ func TestNginxMetricsOfTheState(t *testing.T) {
 			s.has(0, "orphan_ingress", "ingress", "a"), s.has(0, "orphan_ingress", "type", "no-service"),
 			s.has(1, "ssl_certificate_info", "host", "a.example", "secret_name", "own", "namespace", "default"),
 			s.has(float64(who.Leaf.NotAfter.Unix()), "ssl_expire_time_seconds", "host", "a.example"),
-			s.has(1, "nginx_process_num_procs"), positive(hash, "config_hash"))
+			s.has(1, "nginx_process_num_procs"), positive(hash, "config_hash"), s.hasRoutes(1))
 	})
+	if n := strings.Count(in.metrics(), "\nk8singress_route_in_flight{"); n != 1 {
+		t.Errorf("the admin API has the series of %d routes, want 1", n)
+	}
 	in.write("ports.yaml", tcpServices(fmt.Sprintf(`%q: "default/one:80"`, held)))
 	expect("a change has failed", func(s scraped) error {
 		return errors.Join(s.has(0, "config_last_reload_successful"), s.has(0, "config_hash"), s.has(1, "errors"))
@@ -180,8 +183,21 @@ func TestNginxMetricsOfTheState(t *testing.T) {
 		if err == nil && len(got.of("build_info")) > 0 {
 			err = errors.New("the option is off, and its metrics are still there")
 		}
-		return err
+		return errors.Join(err, got.hasRoutes(1))
 	})
+}
+
+// hasRoutes returns an error unless each family of the metrics of routes has the series of n routes.
+func (s scraped) hasRoutes(n int) error {
+	for name, each := range map[string]int{
+		"requests_total": 5, "request_duration_seconds": 1, "first_byte_seconds": 1, "retries_total": 1,
+		"in_flight": 1, "bytes_total": 2,
+	} {
+		if got := len(s["k8singress_route_"+name].GetMetric()); got != n*each {
+			return fmt.Errorf("there are %d metrics k8singress_route_%s, want %d", got, name, n*each)
+		}
+	}
+	return nil
 }
 
 func positive(value float64, name string) error {
