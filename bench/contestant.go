@@ -343,7 +343,12 @@ func (c *contestant) liveHeap(ctx context.Context) (int64, error) {
 
 // ask returns the response of the admin API.
 func (c *contestant) ask(ctx context.Context, path string) (string, error) {
-	response, err := get(ctx, "http://"+c.admin+path, "")
+	return textOf(ctx, "http://"+c.admin+path)
+}
+
+// textOf returns the body of a response.
+func textOf(ctx context.Context, url string) (string, error) {
+	response, err := get(ctx, url, "")
 	if err != nil {
 		return "", err
 	}

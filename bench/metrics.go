@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,8 +25,20 @@ const (
 	comings, maxGrown = 5, 1.02
 )
 
-// metricsOn and metricsOff are the options of the controller with all metrics, and without metrics of routes.
+// metricsOn and metricsOff are the options of the controller with and without metrics of routes.
 var metricsOn, metricsOff = []string{}, []string{"disable_route_metrics"}
+
+// metricsSides are the options that metricsCost compares with the first ones.
+var metricsSides = []struct {
+	work    string
+	options func(health string) []string
+}{
+	{"no metrics of routes", func(string) []string { return metricsOff }},
+	{"metrics of routes", func(string) []string { return metricsOn }},
+	{"all metrics, with the names of ingress-nginx", func(health string) []string {
+		return []string{"health " + health, "health_metrics", "nginx_metrics"}
+	}},
+}
 
 // metricsParts are the measurements of BENCH=-metrics. Each gets the site and writes its figures as rows of a table.
 var metricsParts = []func(ctx context.Context, o options, s site, to *strings.Builder) ([]bar, error){
@@ -54,37 +67,52 @@ func compareMetrics(ctx context.Context, o options, folder string, out io.Writer
 	return bars, err
 }
 
-// metricsCost compares the requests per second with all metrics to those without metrics of routes, at one host and at
-// the largest number of hosts.
+// metricsCost compares the requests per second with metrics to those without metrics of routes, at one host and at the
+// largest number of hosts.
 func metricsCost(ctx context.Context, o options, s site, to *strings.Builder) (bars []bar, err error) {
 	for _, hosts := range []int{1, o.hosts[len(o.hosts)-1]} {
-		var both [2]*contestant
-		for side, with := range [][]string{metricsOn, metricsOff} {
-			a := applications{hosts: hosts, endpoints: 1, backend: s.backend}
-			c, err := startOurs(ctx, s, fmt.Sprintf("metrics-%d-%d", hosts, side), a, with...)
-			defer c.stop()
-			if err != nil {
-				return nil, err
-			}
-			both[side] = c
+		rounds, err := metricsRounds(ctx, o, s, hosts)
+		if err != nil {
+			return nil, err
 		}
-		var rounds [2][]figures
-		for round := range o.rounds {
-			err := inTurn(round, func(side int) error {
-				f, err := both[side].overHosts(ctx, o, hosts)
-				rounds[side] = append(rounds[side], f)
-				return err
-			})
-			if err != nil {
-				return nil, err
-			}
+		for i, side := range metricsSides[1:] {
+			work := fmt.Sprintf("requests per second with %s, against none, %s hosts", side.work,
+				thousands(float64(hosts)))
+			to.WriteString(row(work, fmt.Sprintf("%s and %s", thousands(middle(rates(rounds[i+1]))),
+				thousands(middle(rates(rounds[0]))))))
+			bars = append(bars, atLeast(work, minWithMetrics, rounds[i+1], rounds[0]))
 		}
-		work := fmt.Sprintf("requests per second with all metrics, against none, %s hosts", thousands(float64(hosts)))
-		to.WriteString(row(work, fmt.Sprintf("%s and %s", thousands(middle(rates(rounds[0]))),
-			thousands(middle(rates(rounds[1]))))))
-		bars = append(bars, atLeast(work, minWithMetrics, rounds[0], rounds[1]))
 	}
 	return bars, nil
+}
+
+// metricsRounds returns the figures of each round for each of metricsSides.
+func metricsRounds(ctx context.Context, o options, s site, hosts int) ([][]figures, error) {
+	var all []*contestant
+	rounds, of := make([][]figures, len(metricsSides)), map[*contestant]int{}
+	health, err := freeAddresses(len(metricsSides))
+	if err != nil {
+		return nil, err
+	}
+	for i, side := range metricsSides {
+		a := applications{hosts: hosts, endpoints: 1, backend: s.backend}
+		c, err := startOurs(ctx, s, fmt.Sprintf("metrics-%d-%d", hosts, i), a, side.options(health[i])...)
+		defer c.stop()
+		if err != nil {
+			return nil, err
+		}
+		all, of[c] = append(all, c), i
+	}
+	for round := range o.rounds {
+		for _, c := range rotated(all, round) {
+			f, err := c.overHosts(ctx, o, hosts)
+			if err != nil {
+				return nil, err
+			}
+			rounds[of[c]] = append(rounds[of[c]], f)
+		}
+	}
+	return rounds, nil
 }
 
 // overHosts sends short GETs to hosts that are evenly distributed over all hosts, one for each connection.
@@ -102,12 +130,16 @@ func (c *contestant) spread(o options, hosts int) load {
 	return l
 }
 
-// metricsScrape counts the series of routes that all had a request, measures a scrape, and compares the p99 of requests
-// during scrapes to the p99 without them.
+// metricsScrape counts the series of routes that all had a request, measures a scrape of the health port, and compares
+// the p99 of requests during scrapes to the p99 without them.
 func metricsScrape(ctx context.Context, o options, s site, to *strings.Builder) ([]bar, error) {
 	hosts := o.hosts[len(o.hosts)-1]
+	health, err := freeAddresses(1)
+	if err != nil {
+		return nil, err
+	}
 	c, err := startOurs(ctx, s, "metrics-scrape", applications{hosts: hosts, endpoints: 1, backend: s.backend},
-		metricsOn...)
+		slices.Concat(metricsOn, []string{"health " + health[0], "health_metrics"})...)
 	defer c.stop()
 	if err := errors.Join(err, c.resume()); err != nil {
 		return nil, err
@@ -115,28 +147,14 @@ func metricsScrape(ctx context.Context, o options, s site, to *strings.Builder) 
 	if err := c.visit(ctx, 1, hosts); err != nil {
 		return nil, err
 	}
-	text, err := c.ask(ctx, "/metrics")
+	text, err := textOf(ctx, "http://"+health[0]+"/metrics")
 	if err != nil {
 		return nil, err
 	}
 	series := float64(strings.Count(text, "\nk8singress_route_")) / float64(hosts)
-	var times []float64
-	var latencies [2][]float64
-	for range o.rounds {
-		for side := range 2 {
-			l := c.spread(o, hosts)
-			l.perSecond, l.connections, l.warmUp, l.duration = victimRate, victimConnections, 0, 2*o.duration
-			during, end := context.WithCancel(ctx)
-			var scraping sync.WaitGroup
-			scraping.Go(func() { times = append(times, c.scrapes(ctx, during, side == 1)...) })
-			f, err := l.run(ctx)
-			end()
-			scraping.Wait()
-			if err != nil {
-				return nil, err
-			}
-			latencies[side] = append(latencies[side], float64(f.p99))
-		}
+	latencies, times, err := c.whileScraped(ctx, o, hosts, health[0])
+	if err != nil {
+		return nil, err
 	}
 	took, all := time.Duration(middle(times)), quotients(latencies[1], latencies[0])
 	name := thousands(float64(hosts)) + " routes with traffic: "
@@ -154,17 +172,51 @@ func metricsScrape(ctx context.Context, o options, s site, to *strings.Builder) 
 	}, nil
 }
 
-// scrapes reads the metrics repeatedly, and returns the times. It begins no scrape when the context during has ended,
-// and none at all if on is false.
-func (c *contestant) scrapes(ctx, during context.Context, on bool) (times []float64) {
-	for on && during.Err() == nil {
+// whileScraped returns the p99 of requests in each round, first without and then with scrapes of an address, and the
+// times of the scrapes.
+func (c *contestant) whileScraped(ctx context.Context, o options, hosts int, address string) (
+	latencies [2][]float64, times []float64, err error,
+) {
+	for round := range o.rounds {
+		err := inTurn(round, func(side int) error {
+			l := c.spread(o, hosts)
+			l.perSecond, l.connections, l.warmUp, l.duration = victimRate, victimConnections, 0, 2*o.duration
+			during, end := context.WithCancel(ctx)
+			var scraping sync.WaitGroup
+			scraping.Go(func() {
+				if side == 1 {
+					times = append(times, scrapes(ctx, during, address)...)
+				}
+			})
+			f, err := l.run(ctx)
+			end()
+			scraping.Wait()
+			latencies[side] = append(latencies[side], float64(f.p99))
+			return err
+		})
+		if err != nil {
+			return latencies, nil, err
+		}
+	}
+	return latencies, times, nil
+}
+
+// scrapes reads the metrics at an address repeatedly, compressed as for Prometheus, and returns the times. It does not
+// decompress them, because Prometheus runs on another machine. It begins no scrape when the context during has ended.
+func scrapes(ctx, during context.Context, address string) (times []float64) {
+	for during.Err() == nil {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
+		if err != nil {
+			return times
+		}
+		request.Header.Set("Accept-Encoding", "gzip")
 		begin := time.Now()
-		response, err := get(ctx, "http://"+c.admin+"/metrics", "")
+		response, err := http.DefaultClient.Do(request)
 		if err != nil {
 			return times
 		}
 		_, err = io.Copy(io.Discard, response.Body)
-		if err := errors.Join(err, response.Body.Close()); err != nil {
+		if err := errors.Join(err, response.Body.Close()); err != nil || response.StatusCode != http.StatusOK {
 			return times
 		}
 		times = append(times, float64(time.Since(begin)))
