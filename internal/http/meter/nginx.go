@@ -63,8 +63,10 @@ type Nginx struct {
 	NginxOptions
 	// generation is higher than the generation of the counters that these counters have replaced.
 	generation uint64
-	// bounds are the upper bounds of the buckets of each histogram, in nanoseconds and bytes.
+	// bounds are the upper bounds of the buckets of each histogram, in nanoseconds and bytes. rows is the largest
+	// number of buckets.
 	bounds [histograms][]int64
+	rows   int
 
 	mu        sync.Mutex
 	sets      shrinking.Map[setLabels, *set]
@@ -96,19 +98,24 @@ type latency struct {
 	users int
 }
 
-// set holds the counters of one label set.
+// row holds the number of observations in one bucket of each histogram. It fills one cache line. Most requests are in
+// the same bucket of several histograms, so they write to few rows.
+type row [8]atomic.Uint64
+
+// set holds the counters of one label set. The fields that each request changes come first, in one cache line.
 type set struct {
-	labels   setLabels
 	requests atomic.Uint64
-	// counts has the number of observations in each bucket of each histogram, and sums their sums in nanoseconds or
-	// bytes. Both are nil for a metric that is not counted.
-	counts [histograms][]atomic.Uint64
-	sums   [histograms]atomic.Int64
-	native [histograms]prometheus.Histogram
+	// sums are the sums of the observations of each histogram, in nanoseconds or bytes.
+	sums [histograms]atomic.Int64
+	// buckets has the numbers of observations by bucket.
+	buckets []row
 	// latency is shared with the other label sets that have the same Ingress, Service and canary.
 	latency *latency
+	// native is nil without native histograms. It has no histogram for a metric that is not counted.
+	native *[histograms]prometheus.Histogram
 	// limited is true if the set has fewer labels than its requests, because there are too many label sets.
 	limited bool
+	labels  setLabels
 	// users is the number of references in routes. The lock of Nginx guards it.
 	users int
 }
@@ -120,6 +127,7 @@ func newNginx(o NginxOptions) *Nginx {
 		for _, bound := range n.boundsOf(i) {
 			n.bounds[i] = append(n.bounds[i], int64(bound*scale(i)))
 		}
+		n.rows = max(n.rows, len(n.bounds[i])+1)
 	}
 	if o.WithoutHost || o.UndefinedHosts {
 		n.unrouted = &Route{Labels: Labels{Host: "_"}, users: 1}
@@ -254,49 +262,53 @@ func (n *Nginx) Record(route *Route, d *Details) {
 	}
 }
 
-// observe adds a value to a histogram.
+// observe adds a value to a histogram, if its metric is counted.
 func (n *Nginx) observe(s *set, metric NginxMetric, value int64) {
-	i := int(metric) - 1
-	counts := s.counts[i]
-	if counts == nil {
+	if n.Excluded[metric] {
 		return
 	}
-	bucket := 0
+	i, bucket := int(metric)-1, 0
 	for bounds := n.bounds[i]; bucket < len(bounds) && value > bounds[bucket]; {
 		bucket++
 	}
-	counts[bucket].Add(1)
+	s.buckets[bucket][i].Add(1)
 	s.sums[i].Add(value)
-	if native := s.native[i]; native != nil {
-		native.Observe(float64(value) / scale(i))
+	if s.native != nil {
+		s.native[i].Observe(float64(value) / scale(i))
 	}
 }
 
 // routeSets are the label sets of one route. Each list has the label sets of one method.
 type routeSets struct {
 	owner *Nginx
-	lists [len(methodNames)]atomic.Pointer[[]*setOf]
+	lists [len(methodNames)]atomic.Pointer[setOf]
 }
 
-// setOf is the label set for a status.
+// setOf is the label set for a status. It is the element of a list that begins with the newest one.
 type setOf struct {
 	status uint16
 	set    *set
+	next   *setOf
 }
 
 // find returns the label set for a request, or nil if the route has ended or n has been replaced. A route has few
 // statuses for each method, so that a search is faster than a map.
 func (n *Nginx) find(route *Route, method, status uint16) *set {
 	if sets := route.sets.Load(); sets != nil && sets.owner == n {
-		if list := sets.lists[method].Load(); list != nil {
-			for _, of := range *list {
-				if of.status == status {
-					return of.set
-				}
-			}
+		if s := sets.find(method, status); s != nil {
+			return s
 		}
 	}
 	return n.add(route, method, status)
+}
+
+func (r *routeSets) find(method, status uint16) *set {
+	for of := r.lists[method].Load(); of != nil; of = of.next {
+		if of.status == status {
+			return of.set
+		}
+	}
+	return nil
 }
 
 // add adds a label set to a route.
@@ -310,18 +322,11 @@ func (n *Nginx) add(route *Route, method, status uint16) *set {
 	if sets == nil {
 		return nil
 	}
-	var list []*setOf
-	if before := sets.lists[method].Load(); before != nil {
-		list = *before
-	}
-	for _, of := range list {
-		if of.status == status {
-			return of.set
-		}
+	if s := sets.find(method, status); s != nil {
+		return s
 	}
 	s := n.acquire(n.labelsOf(&route.Labels, method, status))
-	list = append(slices.Clone(list), &setOf{status, s})
-	sets.lists[method].Store(&list)
+	sets.lists[method].Store(&setOf{status, s, sets.lists[method].Load()})
 	return s
 }
 
@@ -386,17 +391,9 @@ func (n *Nginx) acquire(labels setLabels) *set {
 }
 
 func (n *Nginx) newSet(labels setLabels, limited bool) *set {
-	s := &set{labels: labels, limited: limited}
-	for i := range s.counts {
-		if n.Excluded[i+1] {
-			continue
-		}
-		s.counts[i] = make([]atomic.Uint64, len(n.bounds[i])+1)
-		if n.Factor > 0 {
-			s.native[i] = prometheus.NewHistogram(prometheus.HistogramOpts{
-				Name: "native", NativeHistogramBucketFactor: n.Factor, NativeHistogramMaxBucketNumber: n.MaxBuckets,
-			})
-		}
+	s := &set{labels: labels, limited: limited, buckets: make([]row, n.rows)}
+	if n.Factor > 0 {
+		s.native = n.newNative()
 	}
 	if !n.Excluded[Latencies] {
 		of := latencyLabels{labels.namespace, labels.ingress, labels.service, labels.canary}
@@ -409,6 +406,18 @@ func (n *Nginx) newSet(labels setLabels, limited bool) *set {
 	n.sets.Set(labels, s)
 	n.count(s, 1)
 	return s
+}
+
+func (n *Nginx) newNative() *[histograms]prometheus.Histogram {
+	var all [histograms]prometheus.Histogram
+	for i := range all {
+		if !n.Excluded[i+1] {
+			all[i] = prometheus.NewHistogram(prometheus.HistogramOpts{
+				Name: "native", NativeHistogramBucketFactor: n.Factor, NativeHistogramMaxBucketNumber: n.MaxBuckets,
+			})
+		}
+	}
+	return &all
 }
 
 func (n *Nginx) count(s *set, change int) {
@@ -431,10 +440,8 @@ func (n *Nginx) end(route *Route) {
 		return
 	}
 	for i := range sets.lists {
-		if list := sets.lists[i].Load(); list != nil {
-			for _, of := range *list {
-				n.release(of.set)
-			}
+		for of := sets.lists[i].Load(); of != nil; of = of.next {
+			n.release(of.set)
 		}
 	}
 }

@@ -316,12 +316,31 @@ func BenchmarkRecord(b *testing.B) {
 	})
 }
 
-// BenchmarkScrape writes 5,000 label sets with the buckets of ingress-nginx.
-func BenchmarkScrape(b *testing.B) {
+// defaultOptions returns options with the buckets of ingress-nginx.
+func defaultOptions() NginxOptions {
 	o := nginxOptions()
 	o.Times = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 	o.Lengths, o.Sizes = []float64{10, 20, 30, 40, 50, 60, 70, 80, 90, 100}, []float64{10, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7}
-	r := newRegistry(o)
+	return o
+}
+
+// BenchmarkRecordManySets counts requests of 5,000 label sets in turn, so that the counters are not in the caches of
+// the processor.
+func BenchmarkRecordManySets(b *testing.B) {
+	r, routes := newRegistry(defaultOptions()), make([]*Route, 5000)
+	d := request("GET", 200)
+	for i := range routes {
+		routes[i] = r.Acquire(Labels{Ingress: strconv.Itoa(i)})
+		r.Nginx().Record(routes[i], d)
+	}
+	for i := 0; b.Loop(); i++ {
+		r.Nginx().Record(routes[i*7919%len(routes)], d)
+	}
+}
+
+// BenchmarkScrape writes 5,000 label sets with the buckets of ingress-nginx.
+func BenchmarkScrape(b *testing.B) {
+	r := newRegistry(defaultOptions())
 	for i := range 5000 {
 		route := r.Acquire(Labels{Namespace: "namespace", Ingress: fmt.Sprint("ingress-", i), Service: "service",
 			Host: fmt.Sprint(i, ".shop.example"), Path: "/"})

@@ -108,16 +108,16 @@ func (w *nginxWriter) labelsOf(l *setLabels) []exposition.Label {
 func (w *nginxWriter) read(i int, s *set) bool {
 	w.buckets.Bounds, w.buckets.Counts = w.n.boundsOf(i), w.buckets.Counts[:0]
 	total := uint64(0)
-	for j := range s.counts[i] {
-		count := s.counts[i][j].Load()
+	for j := range len(w.buckets.Bounds) + 1 {
+		count := s.buckets[j][i].Load()
 		total += count
 		w.buckets.Counts = append(w.buckets.Counts, count)
 	}
 	w.buckets.Sum = float64(s.sums[i].Load()) / scale(i)
 	w.buckets.Native = nil
-	if native := s.native[i]; native != nil {
+	if s.native != nil {
 		var m dto.Metric
-		if err := native.Write(&m); err == nil {
+		if err := s.native[i].Write(&m); err == nil {
 			w.buckets.Native = m.GetHistogram()
 		}
 	}
