@@ -29,15 +29,23 @@ func account(table *live.Table, x *exchange.Exchange, began time.Time, known boo
 	table.AccessLog().Record(x, ended, answer.Took, known)
 }
 
-// accountedKey is the key under which the context of each request to Caddy's HTTP server contains a *bool. The bool is
-// true once the function account has recorded the request.
-type accountedKey struct{}
+// passedOn is in the context of each request that is passed to Caddy's HTTP server.
+type passedOn struct {
+	// request is the request that was passed on.
+	request *message.Request
+	// accounted is true once the function account has recorded the request.
+	accounted bool
+}
 
-// markAccounted marks the request with this context as recorded in the access log and the metrics. At the end of the
-// request, the function that accountOthers returned then does not record it again.
-func markAccounted(ctx context.Context) {
-	if accounted, ok := ctx.Value(accountedKey{}).(*bool); ok {
-		*accounted = true
+// passedOnKey is the key of the *passedOn in the context of a request.
+type passedOnKey struct{}
+
+// markAnswered must be called when the handler has responded to a request that it has got from Caddy's HTTP server. The
+// request is recorded in the access log and the metrics. At the end of the request, the function that accountOthers
+// returned then does not record it again.
+func markAnswered(r *message.Request) {
+	if p, ok := r.Context().Value(passedOnKey{}).(*passedOn); ok {
+		p.accounted, p.request.Panicked = true, r.Panicked
 	}
 }
 
@@ -45,10 +53,10 @@ func markAccounted(ctx context.Context) {
 // request was not recorded yet, the function adds it to the access log and the metrics. This is necessary if Caddy
 // itself responds, for example to an ACME challenge.
 func accountOthers(clients *realip.Policy, w message.Writer, r *message.Request) (end func(status int)) {
-	accounted, began := new(bool), time.Now()
-	r.SetContext(context.WithValue(r.Context(), accountedKey{}, accounted))
+	p, began := &passedOn{request: r}, time.Now()
+	r.SetContext(context.WithValue(r.Context(), passedOnKey{}, p))
 	return func(status int) {
-		if !*accounted {
+		if !p.accounted {
 			accountBare(clients, w, r, status, began)
 		}
 	}

@@ -2,6 +2,7 @@ package k8singress
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/k8singress/k8singress/internal/http/realip"
 	"github.com/k8singress/k8singress/internal/http/tracing"
 	"github.com/k8singress/k8singress/internal/model/pools"
+	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
 // answerer responds to requests according to the routing table. It is used for all requests to Ingresses, no matter
@@ -61,11 +63,7 @@ func (a *answerer) answer(w message.Writer, r *message.Request, added *message.C
 		x.CaddyContext = r.Context()
 		placeholders = live.AddPlaceholders(x)
 	}
-	outcome, err = serve(a.table, x)
-	switch {
-	case outcome == live.Probe:
-		err = serveProbe(a.table, x)
-	case outcome == live.NoHost && !a.passesOn:
+	if outcome, err = a.serve(x); outcome == live.NoHost && !a.passesOn {
 		err = errNoHost
 	}
 	var later *errorResponse
@@ -88,6 +86,28 @@ func (a *answerer) answer(w message.Writer, r *message.Request, added *message.C
 		owned.Release()
 	}
 	return outcome, err
+}
+
+// serve serves a request from the routing table. If a handler panics, serve reports the panic, and returns an error
+// that makes the client get the status 500, unless the response has been started.
+func (a *answerer) serve(x *exchange.Exchange) (outcome live.Outcome, err error) {
+	at := x.Arrival()
+	caught := panics.Try(func() {
+		if outcome, err = serve(a.table, x); outcome == live.Probe {
+			err = serveProbe(a.table, x)
+		}
+	})
+	if caught == nil {
+		return outcome, err
+	}
+	x.Panicked(at)
+	//nolint:errorlint // It is the very value of a panic.
+	if caught.Value == http.ErrAbortHandler {
+		// A Caddy handler, such as "abort", ends the response on purpose.
+		return live.Served, fmt.Errorf("%w: %w", exchange.ErrAborted, exchange.ErrRejected)
+	}
+	panics.Report("http/handler", caught)
+	return live.Served, exchange.Fail(http.StatusInternalServerError, fmt.Errorf("%w: %w", errPanicked, caught))
 }
 
 // clients returns the policy that determines the clients of requests: the settings of the ConfigMap together with the

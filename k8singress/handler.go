@@ -76,7 +76,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		return next.ServeHTTP(w, r)
 	}
 	writer.EndRequest()
-	markAccounted(r.Context())
+	markAnswered(request)
 	if writer.Aborted() {
 		if writer.Started() {
 			_ = http.NewResponseController(w).Flush() // Send the data that is already buffered.

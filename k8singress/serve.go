@@ -27,6 +27,7 @@ var (
 	errTwice     = errors.New("the request has two Authorization headers")
 	errExpected  = errors.New("the Expect header has an unsupported value")
 	errMethod    = errors.New("CONNECT and TRACE are not supported")
+	errPanicked  = errors.New("a handler has panicked: the log has its stack trace")
 	errSwitch    = errors.New("a WebSocket handshake cannot have a body")
 	errLoop      = errors.New(
 		"the request has passed through this controller too often: check whether a Service of type ExternalName " +

@@ -22,8 +22,19 @@ type Arrival struct {
 	changes Changes
 }
 
-// Arrival returns the values to pass to Reroute later.
+// Arrival returns the values to pass to Reroute or Panicked later.
 func (x *Exchange) Arrival() Arrival { return Arrival{x.Request, x.Host, x.Writer, x.ForAllResponses} }
+
+// Panicked prepares the exchange for an error response after a handler has panicked. It drops all that handlers have
+// set for the response. at is the result of Arrival.
+func (x *Exchange) Panicked(at Arrival) {
+	x.Request, x.Writer, x.ForAllResponses = at.request, at.writer, at.changes
+	x.Host = at.host
+	x.changes, x.forResponse, x.ResponseEnds, x.ErrorFields = nil, nil, nil, nil
+	x.Request.Panicked, x.Retained = true, true
+	// Other requests on a connection of HTTP/2 or HTTP/3 go on.
+	x.CloseConn = x.CloseConn || x.Major < 2
+}
 
 // Reroute prepares the exchange for another route after a filter has returned ErrReroute and Close was called. Like
 // nginx, it drops everything that the previous route has set for the response and for the endpoint. It keeps the values

@@ -120,3 +120,30 @@ func TestChangeNamespace(t *testing.T) {
 		})
 	}
 }
+
+// TestPanicked checks the response to a request whose handler has panicked: it has the changes of the server, and not
+// what handlers have changed.
+func TestPanicked(t *testing.T) {
+	for version, closes := range map[uint8]bool{1: true, 2: false} {
+		x, w := exchangetest.New(t, "GET http://shop.example/a | Accept: a")
+		x.Major = version
+		x.ForAllResponses = exchange.Changes{{Set: []message.Field{message.NewField("X-Server", "s")}}}
+		at, client, route := x.Arrival(), x.Request, x.Route
+		handlers := &message.Changes{Set: []message.Field{message.NewField("X-Handler", "h")}}
+		x.ChangeResponse(handlers)
+		x.ForAllResponses, x.ErrorFields = exchange.Changes{handlers}, message.Fields{message.NewField("X-Error", "e")}
+		x.ResponseEnds = append(x.ResponseEnds, func(err error) error { return err })
+		x.Host, x.Writer, x.Request = "other.example", &exchangetest.Recorder{}, &message.Request{Conn: x.Conn}
+		x.Panicked(at)
+		if err := x.Refuse(http.StatusInternalServerError); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.String(); got != "500 | X-Server: s" || w.Response.Close != closes {
+			t.Errorf("HTTP/%d: %s, close: %t", version, got, w.Response.Close)
+		}
+		if x.Request != client || x.Host != "shop.example" || x.Route != route || !x.Retained || !client.Panicked ||
+			x.ResponseEnds != nil {
+			t.Errorf("the exchange is %+v", x)
+		}
+	}
+}

@@ -72,7 +72,7 @@ type Conn struct {
 	switched bool
 }
 
-// abandon prevents the buffers of the connection from being returned to their pool. It is called after the handler
+// abandon prevents the buffers of the connection from being returned to their pool. It is called after the handler has
 // panicked, because a goroutine of the handler may still use the buffers.
 func (c *Conn) abandon() { c.input.pooled, c.writer.pooled = pools.Buffer{}, pools.Buffer{} }
 
@@ -178,6 +178,9 @@ func (c *Conn) serveRequest() bool {
 	rest, more := c.endBody()
 	if !ok {
 		c.writer.Abort()
+	}
+	if !ok || c.request.Panicked {
+		c.writer.closing = true
 		c.abandon()
 	}
 	return c.writer.finish() && more && c.drain(rest) || c.endAfter(more && rest == 0)

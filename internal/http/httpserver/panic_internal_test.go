@@ -17,9 +17,14 @@ import (
 // panicked, because a goroutine of the handler may still write to them. Builds that check buffer ownership overwrite
 // the buffers that return to a pool.
 func TestPanicKeepsBuffersOutOfThePool(t *testing.T) {
-	for name, panics := range map[string]bool{"panic": true, "return": false} {
+	for name, end := range map[string]func(*message.Request){
+		"panic":          func(*message.Request) { panic("a fault of the controller") },
+		"panic, recover": func(r *message.Request) { r.Panicked = true },
+		"return":         func(*message.Request) {},
+	} {
 		t.Run(name, func(t *testing.T) {
-			buffers, before := lastBuffers(t, panics)
+			panics := name != "return"
+			buffers, before := lastBuffers(t, end)
 			for i, buffer := range buffers {
 				if kept := bytes.Equal(buffer, before[i]); kept != panics {
 					t.Errorf("buffer %d is the same afterwards: %v; its handler panics: %v", i, kept, panics)
@@ -29,18 +34,17 @@ func TestPanicKeepsBuffersOutOfThePool(t *testing.T) {
 	}
 }
 
-// lastBuffers returns the buffers of a connection that has ended, and their contents at the end of the handler.
-func lastBuffers(t *testing.T, panics bool) (buffers, before [2][]byte) {
+// lastBuffers returns the buffers of a connection that has ended, and their contents at the end of the handler, which
+// then calls end.
+func lastBuffers(t *testing.T, end func(*message.Request)) (buffers, before [2][]byte) {
 	t.Helper()
-	handle := func(w message.Writer, _ *message.Request) {
+	handle := func(w message.Writer, r *message.Request) {
 		own := w.(*writer)
 		_ = own.Head(&message.Response{Status: 200, Length: 5})
 		_, _ = own.Write([]byte("hello"))
 		buffers = [2][]byte{own.buffer, own.c.input.buffer}
 		before = [2][]byte{bytes.Clone(buffers[0]), bytes.Clone(buffers[1])}
-		if panics {
-			panic("a fault of the controller")
-		}
+		end(r)
 	}
 	client, server := net.Pipe()
 	ended := make(chan struct{})

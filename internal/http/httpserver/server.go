@@ -25,7 +25,7 @@ type Host interface {
 	Limits() *limits.Limits
 	// Handle serves one request. After it returns, the request and the writer are reused for the next request, so it
 	// must not keep them. It may keep strings, the body and the context. If it writes no response, the client gets 500.
-	// If it panics, the connection is closed.
+	// If it panics, or sets Panicked in the request, the connection is closed.
 	Handle(w message.Writer, r *message.Request)
 	// HandOver takes over a connection without TLS whose client uses HTTP/2 with prior knowledge. It is called only if
 	// the limits allow H2C; otherwise such clients are rejected. Reads from conn first return the bytes that the server

@@ -152,6 +152,10 @@ func TestResponses(t *testing.T) {
 			w.Abort()
 		},
 		"/panic": func(message.Writer, *message.Request) { panic(errTest) },
+		"/mended": func(w message.Writer, r *message.Request) {
+			r.Panicked = true
+			answer(w, 500, "sorry", message.Connection.Field("close"))
+		},
 		"/abort": func(message.Writer, *message.Request) { panic(http.ErrAbortHandler) },
 		"/midpanic": func(w message.Writer, _ *message.Request) {
 			_ = w.Head(head(200, 5))
@@ -196,6 +200,8 @@ func TestResponses(t *testing.T) {
 		{"the handler closes", get("/close") + next, end},
 		{"cut chunks", get("/cutchunk") + next, crlf("HTTP/1.1 200 OK", chunked) + "1\r\na\r\n"},
 		{"panic", get("/panic") + next, ""},
+		{"an answer after a panic", get("/mended") + next,
+			crlf("HTTP/1.1 500 Internal Server Error", "Content-Length: 5", closes) + "sorry"},
 		{"abort", get("/abort") + next, ""},
 		{"panic in the body", get("/midpanic") + next, crlf("HTTP/1.1 200 OK", "Content-Length: 5") + "a"},
 		{"two heads", get("/twoheads") + next, ok("x") + end},

@@ -49,6 +49,9 @@ type Request struct {
 	LiftBodyTimeout func()
 	// Conn describes the client connection. All requests on the connection share it.
 	Conn *Conn
+	// Panicked is set if the handler has panicked and has then responded with an error. A goroutine of the handler may
+	// still use the request and its body, so the server must not reuse their memory.
+	Panicked bool
 
 	ctx context.Context //nolint:containedctx // It is the context of the request, as in http.Request.
 	// newContext creates ctx when Context is called for the first time.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,12 +14,41 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	grpcstatus "google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
+
+func init() {
+	caddy.RegisterModule(new(panicking))
+	httpcaddyfile.RegisterHandlerDirective("panicking",
+		func(httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) { return new(panicking), nil })
+}
+
+// panicking is a Caddy handler that panics. Before, it changes the response. For the path /started it also writes a
+// part of the response, and for the path /abort it panics with http.ErrAbortHandler.
+type panicking struct{}
+
+func (*panicking) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.panicking", New: func() caddy.Module { return new(panicking) }}
+}
+
+func (*panicking) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
+	w.Header().Set("X-Unsent", "1")
+	switch r.URL.Path {
+	case "/started":
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).Flush()
+	case "/abort":
+		panic(http.ErrAbortHandler)
+	}
+	panic("a fault of a module")
+}
 
 // loggedErrors is a controller whose access log and error log are in files.
 type loggedErrors struct {
@@ -41,9 +71,11 @@ func logErrors(t *testing.T, options ...string) *loggedErrors {
 		annotated("bare", "bare.example", "one", "configuration-snippet", "return 410;")+
 		annotated("replaced", "replaced.example", "one", "server-snippet",
 			"error_page 403 = @page; location @page { return 402 page; }", "configuration-snippet", "return 403;")+
+		annotated("broken", "broken.example", "one", "k8singress.io/chains", "broken")+
 		annotated("nothing", "nothing.example", "one", "configuration-snippet", "return 204;")+
 		allowingSnippets("access-log-path: "+l.access, "enable-access-log-for-default-backend: \"true\"",
 			"log-format-upstream: '$status $body_bytes_sent $req_id $ingress_name'"))
+	options = append(options, "chain broken {\npanicking\n}")
 	l.loadCaddyfile(fmt.Sprintf("{\nadmin %s\nlog default {\noutput file %s\n}\nk8singress {\n%s\nhttp %s\n"+
 		"https %s\nh2c\nmanifests %s\nconfigmap default/global\n%s\n}\n}\n", l.admin, l.failures, accessLogOn, l.http,
 		l.https, l.folder, strings.Join(options, "\n")))
@@ -89,6 +121,7 @@ func TestErrorBodies(t *testing.T) {
 			{"own.example", "/", "", 404, "own"},
 			{"replaced.example", "/", "", 402, "page"},
 			{"nothing.example", "/", "", 204, ""},
+			{"broken.example", "/", "", 500, "500 Internal Server Error\nk8singress, request ID ID\n"},
 		} {
 			id := strings.ReplaceAll(c.host+c.path+in.version, " ", "-")
 			fields := []string{"X-Request-Id: " + id}
@@ -188,6 +221,7 @@ func TestErrorsOfCalls(t *testing.T) {
 		{"unknown.example", codes.Unimplemented, "404 Not Found"},
 		{"denied.example", codes.PermissionDenied, "403 Forbidden"},
 		{"bare.example", codes.Unknown, "410 Gone"},
+		{"broken.example", codes.Unknown, "500 Internal Server Error"},
 	} {
 		for address, secure := range map[string]credentials.TransportCredentials{
 			l.http:  insecure.NewCredentials(),
@@ -206,6 +240,40 @@ func TestErrorsOfCalls(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestPanicsAreCounted checks that a request whose handler panics is counted and logged once, also if it gets no
+// response, or only a part of it.
+func TestPanicsAreCounted(t *testing.T) {
+	l := logErrors(t)
+	wanted := map[string]int{}
+	l.byEachVersion(t, func(t *testing.T, in *ingress) {
+		before := in.metric("k8singress_panics_total")
+		for path, want := range map[string]string{"/": "5xx", "/started": "2xx", "/abort": "4xx"} {
+			id := strings.ReplaceAll(strings.TrimPrefix(path, "/")+"."+in.version, " ", "-")
+			// A client does not repeat a POST request whose connection ends without a response.
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, in.origin("broken.example")+path,
+				nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header.Set("X-Request-Id", id)
+			response, err := in.client.Do(request)
+			if err == nil {
+				_, err = io.Copy(io.Discard, response.Body)
+				_ = response.Body.Close()
+			}
+			if (err == nil) != (want == "5xx") || err == nil && response.Header.Get("X-Unsent") != "" {
+				t.Errorf("%s: %v, %v", path, response, err)
+			}
+			wanted["broken "+want]++
+			l.lineOf(l.access, " "+id+" ")
+		}
+		in.awaitCounts(wanted)
+		if n := in.metric("k8singress_panics_total") - before; n != 2 {
+			t.Errorf("%v panics are counted, want 2", n)
+		}
+	})
 }
 
 // TestErrorBodiesOff checks that errors of the controller are empty with the option, except for texts of ingress-nginx.
