@@ -112,7 +112,8 @@ func TestHostOfAPortHasAnOwner(t *testing.T) {
 			translator := New()
 			translator.reset(Options{Ownership: c.policy})
 			object := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "wildcard"}}
-			translator.merged.Set("*.example.com", &hosts.Merged{Owner: ownership.Owner{Namespace: "other", By: object}})
+			wildcard := &hosts.Merged{Owner: ownership.Owner{Namespace: "other", By: object}}
+			translator.merged.Set("*.example.com", wildcard)
 			translator.published(endsTLS(1, "db.example.com", ""))
 			if open := len(translator.config.StreamRoutes) == 1; open != c.open {
 				t.Errorf("the port is open: %v, and it is said %+v", open, translator.report.Verdicts)

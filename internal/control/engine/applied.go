@@ -11,6 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/document"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/kinds"
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 )
 
 // Applied describes the applied changes of the live configuration.
@@ -59,7 +60,7 @@ func (l *loop) recordApplied(changed bool) {
 // only for the parts that change.
 type configHash struct {
 	sum   uint64
-	parts map[string]uint64
+	parts *shrinking.Map[string, uint64]
 }
 
 // hashAll computes the hash of the configuration that is in effect, or forgets it if no option needs it.
@@ -68,7 +69,7 @@ func (l *loop) hashAll(needed bool) {
 	case !needed:
 		l.hash = configHash{}
 	case l.hash.parts == nil:
-		l.hash.parts = map[string]uint64{}
+		l.hash.parts = &shrinking.Map[string, uint64]{}
 		l.hash.update(document.Diff(&document.Live{}, l.document()))
 	}
 }
@@ -106,18 +107,19 @@ func (h *configHash) update(d *document.Delta) {
 
 // set replaces the hash of one part, or removes it.
 func (h *configHash) set(key string, value any, removed bool) {
-	h.sum -= h.parts[key]
-	delete(h.parts, key)
+	h.sum -= h.parts.Get(key)
 	if removed {
+		h.parts.Delete(key)
 		return
 	}
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(key)) // The hash never returns an error.
 	if err := json.NewEncoder(hash).Encode(value); err != nil {
+		h.parts.Delete(key)
 		return
 	}
-	h.parts[key] = hash.Sum64()
-	h.sum += h.parts[key]
+	h.parts.Set(key, hash.Sum64())
+	h.sum += hash.Sum64()
 }
 
 // Orphan describes whether the backends of an Ingress can serve requests.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/http/variables"
 	"github.com/k8singress/k8singress/internal/model/pattern"
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 )
 
 // index finds the virtual host of a request. It is immutable: a change creates a new index, which shares the unchanged
@@ -44,20 +45,33 @@ func shard(name string) int { return int(maphash.String(seed, name) & 0xff) }
 
 func (h *hosts) get(name string) *host { return h[shard(name)][name] }
 
+// changedShards marks the shards that one change has copied, and those from which it has removed names.
+type changedShards struct{ copied, smaller [len(hosts{})]bool }
+
 // set sets the host for a name, or removes the name if value is nil. Shards may be shared with other indexes, so set
-// copies a shard before it modifies the shard for the first time. own marks the shards that were copied.
-func (h *hosts) set(name string, value *host, own *[len(hosts{})]bool) {
+// copies a shard before it modifies the shard for the first time. The caller must call trim after the last call of set.
+func (h *hosts) set(name string, value *host, changed *changedShards) {
 	i := shard(name)
-	if !own[i] {
-		own[i] = true
+	if !changed.copied[i] {
+		changed.copied[i] = true
 		if h[i] = maps.Clone(h[i]); h[i] == nil {
 			h[i] = map[string]*host{}
 		}
 	}
 	if value == nil {
+		changed.smaller[i] = true
 		delete(h[i], name)
 	} else {
 		h[i][name] = value
+	}
+}
+
+// trim releases the memory of the names that a change has removed.
+func (h *hosts) trim(changed *changedShards) {
+	for i, smaller := range changed.smaller {
+		if smaller {
+			h[i] = shrinking.Copy(h[i])
+		}
 	}
 }
 
@@ -66,7 +80,7 @@ func (h *hosts) set(name string, value *host, own *[len(hosts{})]bool) {
 func (x *index) with(changed map[string]*host, defined *variables.Set) *index {
 	next := *x
 	next.variables = defined
-	var exact, wildcard [len(hosts{})]bool
+	var exact, wildcard changedShards
 	for name, h := range changed {
 		before := x.get(name)
 		next.withClientAuth += h.clientAuthCount() - before.clientAuthCount()
@@ -77,20 +91,30 @@ func (x *index) with(changed map[string]*host, defined *variables.Set) *index {
 		case strings.HasPrefix(name, "*."):
 			next.wildcard.set(name[1:], h, &wildcard)
 		case strings.HasPrefix(name, "**."):
-			next.deep = maps.Clone(next.deep)
-			if next.deep == nil {
-				next.deep = map[string]*host{}
-			}
-			if next.deep[name[2:]] = h; h == nil {
-				delete(next.deep, name[2:])
-			}
+			next.deep = withDeep(next.deep, name[2:], h)
 		case strings.HasPrefix(name, "~"):
 			next.expressions = withExpression(next.expressions, name, h)
 		default:
 			next.exact.set(name, h, &exact)
 		}
 	}
+	next.exact.trim(&exact)
+	next.wildcard.trim(&wildcard)
 	return &next
+}
+
+// withDeep returns a copy of all in which h replaces the host with this suffix. If h is nil, the host is removed.
+func withDeep(all map[string]*host, suffix string, h *host) map[string]*host {
+	next := shrinking.Copy(all)
+	switch {
+	case h == nil:
+		delete(next, suffix)
+	case next == nil:
+		next = map[string]*host{suffix: h}
+	default:
+		next[suffix] = h
+	}
+	return next
 }
 
 // withExpression returns a copy of list in which h replaces the host with this name. If h is nil, the host is removed.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/model/document"
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 )
 
 // ServerPorts is used in place of a port number. It stands for all ports of Caddy's HTTP servers, which serve the
@@ -19,12 +20,12 @@ const ServerPorts uint16 = 0
 type group struct {
 	index atomic.Pointer[index]
 	// refused maps host names to the routes of the host that are not served as configured.
-	refused map[string][]refused
+	refused shrinking.Map[string, []refused]
 }
 
 func (g *group) init() {
 	g.index.Store(&index{})
-	g.refused = map[string][]refused{}
+	g.refused.Clear()
 }
 
 // UpdateGroup adds, replaces and removes hosts of a listener group. A nil value removes the host. The first update

@@ -22,7 +22,7 @@ type refused struct {
 }
 
 func (g *group) refuse(r *Route, err error) {
-	g.refused[r.Host] = append(g.refused[r.Host], refused{r, err})
+	g.refused.Set(r.Host, append(g.refused.Get(r.Host), refused{r, err}))
 }
 
 // Refused returns all parts of the live configuration that are currently not served as configured. They are sorted, so
@@ -36,8 +36,8 @@ func (t *Table) Refused() []Refusal {
 }
 
 func (g *group) appendRefused(all []Refusal) []Refusal {
-	for _, name := range slices.Sorted(maps.Keys(g.refused)) {
-		for _, r := range g.refused[name] {
+	for _, name := range slices.Sorted(g.refused.Keys()) {
+		for _, r := range g.refused.Get(name) {
 			if err := r.why(); err != nil {
 				all = append(all, Refusal{Host: name, Path: r.route.Path, Origin: r.route.Origin, Err: err})
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/k8singress/k8singress/internal/http/filter"
 	"github.com/k8singress/k8singress/internal/http/proxy"
 	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
@@ -24,7 +25,7 @@ import (
 type sharedSteps struct {
 	// filters holds the resources, such as caches, that the filters of all chains share.
 	filters *filter.Shared
-	all     map[string]*sharedStep
+	all     shrinking.Map[string, *sharedStep]
 }
 
 // sharedStep is a handler that several chains may share. source is its JSON.
@@ -36,13 +37,13 @@ type sharedStep struct {
 }
 
 func newSharedSteps(filters *filter.Shared) *sharedSteps {
-	return &sharedSteps{filters: filters, all: map[string]*sharedStep{}}
+	return &sharedSteps{filters: filters}
 }
 
 // keep stores a handler, with its JSON (raw) as the key, so that other chains can share the handler.
 func (s *sharedSteps) keep(of step, raw json.RawMessage) *sharedStep {
 	one := &sharedStep{step: of, source: string(raw)}
-	s.all[one.source] = one
+	s.all.Set(one.source, one)
 	return one
 }
 
@@ -51,7 +52,7 @@ func (s *sharedSteps) keep(of step, raw json.RawMessage) *sharedStep {
 func (s *sharedSteps) forget(steps []*sharedStep) {
 	for _, one := range steps {
 		if one.users--; one.users == 0 {
-			delete(s.all, one.source)
+			s.all.Delete(one.source)
 		}
 	}
 }
@@ -139,7 +140,7 @@ const proxyHandler = "k8singress_proxy"
 
 // add appends a handler, given as JSON, to the chain. If a shared handler with the same JSON exists, it is used.
 func (b *chainBuilder) add(raw json.RawMessage) error {
-	if one := b.shared.all[string(raw)]; one != nil {
+	if one := b.shared.all.Get(string(raw)); one != nil {
 		b.take(one)
 		return nil
 	}

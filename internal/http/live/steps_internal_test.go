@@ -42,13 +42,13 @@ func TestChainsShareSteps(t *testing.T) {
 	} else {
 		c.replace(nil)
 	}
-	if b.replace(nil); len(shared.all) != 0 {
-		t.Errorf("%d steps stay that no chain has", len(shared.all))
+	if b.replace(nil); shared.all.Len() != 0 {
+		t.Errorf("%d steps stay that no chain has", shared.all.Len())
 	}
 	if c := newChain(ctx, chainID{}, []byte(`[{"handle":[`+toEndpoints+`,{"handler":"nothing"}]}]`),
 		shared); c.refused == nil ||
-		len(shared.all) != 0 {
-		t.Errorf("of a chain that is refused (%v) %d steps stay", c.refused, len(shared.all))
+		shared.all.Len() != 0 {
+		t.Errorf("of a chain that is refused (%v) %d steps stay", c.refused, shared.all.Len())
 	}
 }
 

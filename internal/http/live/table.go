@@ -23,6 +23,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/document"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/pattern"
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 	"github.com/k8singress/k8singress/internal/process/logs"
 	"github.com/k8singress/k8singress/internal/tls/trust"
 	"github.com/k8singress/k8singress/internal/upstream/endpoints"
@@ -56,7 +57,7 @@ type Table struct {
 	shared *filter.Shared
 
 	ctx    caddy.Context
-	chains map[chainID]*chain
+	chains shrinking.Map[chainID, *chain]
 	steps  *sharedSteps
 	// variables are the variables for the next update of a listener group.
 	variables *variables.Set
@@ -94,7 +95,6 @@ func (t *Table) SetOptions(o Options) {
 func NewTable(backends *endpoints.Table, authorities *trust.Store) *Table {
 	t := &Table{
 		backends: backends, authorities: authorities, connections: proxy.NewPool(backends.Guard()),
-		chains:   map[chainID]*chain{},
 		services: proxy.NewServicePool(backends.Guard()), groups: map[string]*group{},
 		logs:  accesslog.NewFiles(logs.Logger("k8singress.access")),
 		spans: tracing.NewExports(logs.Logger("k8singress.tracing")),
@@ -139,7 +139,7 @@ func (t *Table) update(g *group, changes map[string]*document.Host) {
 		if before != nil {
 			replaced = append(replaced, before)
 		}
-		delete(g.refused, name)
+		g.refused.Delete(name)
 		next[name] = nil
 		if d != nil {
 			next[name] = t.build(g, name, d)
@@ -160,9 +160,9 @@ func (t *Table) update(g *group, changes map[string]*document.Host) {
 func (t *Table) retryRefused(g *group, hosts map[string]*document.Host) {
 	tried := map[*chain]bool{}
 	for name := range hosts {
-		for _, r := range g.refused[name] {
+		for _, r := range g.refused.Get(name) {
 			for d := range r.route.destinations {
-				if c := d.chain; t.chains[c.id] == c && c.refused != nil && !tried[c] {
+				if c := d.chain; t.chains.Get(c.id) == c && c.refused != nil && !tried[c] {
 					tried[c] = true
 					// Ignore the error: if provisioning fails again, provisionAgain stores the error in the chain.
 					_, _ = c.provisionAgain(t.ctx)
@@ -273,12 +273,12 @@ func (t *Table) chainOf(d *document.Destination) *chain {
 // sharedChain creates it.
 func (t *Table) sharedChain(source []byte) *chain {
 	id := chainID(sha256.Sum256(source))
-	if c, ok := t.chains[id]; ok {
+	if c := t.chains.Get(id); c != nil {
 		c.users++
 		return c
 	}
 	c := newChain(t.ctx, id, source, t.steps)
-	t.chains[id] = c
+	t.chains.Set(id, c)
 	return c
 }
 
@@ -298,8 +298,8 @@ func (t *Table) dropRoute(r *Route) {
 
 func (t *Table) forget(c *chain) {
 	if c.users--; c.users == 0 {
-		if t.chains[c.id] == c {
-			delete(t.chains, c.id)
+		if t.chains.Get(c.id) == c {
+			t.chains.Delete(c.id)
 		}
 		c.replace(nil)
 	}
@@ -315,7 +315,7 @@ func (t *Table) Adopt(ctx caddy.Context) error {
 	t.ctx = ctx
 	var errs []error
 	others := map[*chain]*configDigest{}
-	for _, c := range t.chains {
+	for c := range t.chains.Values() {
 		before := c.current.Load().parts
 		changed, err := c.provisionAgain(ctx)
 		if err != nil {
@@ -340,10 +340,10 @@ func (t *Table) Close() {
 	t.listeners.Store(&listeners{})
 	t.group.init()
 	clear(t.groups)
-	for _, c := range t.chains {
+	for c := range t.chains.Values() {
 		c.replace(nil)
 	}
-	clear(t.chains)
+	t.chains.Clear()
 	t.logs.Flush()
 	// Flush the tracer last, because it may block for a while if the collector does not respond.
 	t.global.tracer.Swap(nil).Flush()
@@ -358,4 +358,4 @@ func (t *Table) Hosts() int {
 
 // Chains returns the number of distinct handler chains of all routes, including rejected chains. Only the goroutine
 // that changes the routing table may call it.
-func (t *Table) Chains() int { return len(t.chains) }
+func (t *Table) Chains() int { return t.chains.Len() }

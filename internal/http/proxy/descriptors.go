@@ -105,13 +105,13 @@ func (p *Pool) anyIdle(namespace string) *conn {
 	if p.byNamespace[namespace] == 0 {
 		return nil
 	}
-	for to, list := range p.idle {
+	for to, list := range p.idle.All() {
 		if to.namespace != namespace || len(list) == 0 {
 			continue
 		}
 		c := list[0]
 		list[0] = nil
-		p.idle[to] = list[1:]
+		p.idle.Set(to, list[1:])
 		p.addIdle(to, -1)
 		return c
 	}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 	"github.com/k8singress/k8singress/internal/process/panics"
 	"github.com/k8singress/k8singress/internal/upstream/reach"
 )
@@ -19,7 +20,7 @@ type Pool struct {
 	mu sync.Mutex
 	// idle holds the idle connections for each key, sorted by their last use; the most recently used one is the last.
 	// count is the total number of idle connections, and byNamespace is their number in each namespace.
-	idle        map[key][]*conn
+	idle        shrinking.Map[key, []*conn]
 	count       int
 	byNamespace map[string]int
 	// sweeps is the timer for the next call of sweep, which closes unusable idle connections. It is nil if no call is
@@ -40,7 +41,7 @@ type Pool struct {
 	guard       *reach.Guard
 	descriptors *descriptors
 	// secured holds one Secured for each TLS configuration that routes use for their endpoints.
-	secured map[tlsKey]*Secured
+	secured shrinking.Map[tlsKey, *Secured]
 }
 
 // key identifies connections that are interchangeable. Namespaces never share a connection, even to the same address:
@@ -71,8 +72,7 @@ const (
 // NewPool returns an empty pool that dials only addresses that guard allows.
 func NewPool(guard *reach.Guard) *Pool {
 	p := &Pool{
-		guard: guard, descriptors: endpoints,
-		idle: map[key][]*conn{}, byNamespace: map[string]int{}, secured: map[tlsKey]*Secured{},
+		guard: guard, descriptors: endpoints, byNamespace: map[string]int{},
 	}
 	p.Configure(0, 0)
 	return p
@@ -146,14 +146,14 @@ func (p *Pool) take(to key) *conn {
 func (p *Pool) pop(to key) *conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	list := p.idle[to]
+	list := p.idle.Get(to)
 	if len(list) == 0 {
 		return nil
 	}
 	last := len(list) - 1
 	c := list[last]
 	list[last] = nil
-	p.idle[to] = list[:last]
+	p.idle.Set(to, list[:last])
 	p.addIdle(to, -1)
 	return c
 }
@@ -182,16 +182,16 @@ func (p *Pool) keep(c *conn) {
 func (p *Pool) put(c *conn, front bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	list := p.idle[c.key]
+	list := p.idle.Get(c.key)
 	if p.closed || c.key.secured.isRetired() || len(list) >= cmp.Or(c.maxIdle, p.perAddress) ||
 		!p.hasRoom(c.key.namespace) {
 		return false
 	}
 	p.addIdle(c.key, 1)
 	if front {
-		p.idle[c.key] = slices.Insert(list, 0, c)
+		p.idle.Set(c.key, slices.Insert(list, 0, c))
 	} else {
-		p.idle[c.key] = append(list, c)
+		p.idle.Set(c.key, append(list, c))
 	}
 	if p.sweeps == nil {
 		p.arm()
@@ -234,8 +234,8 @@ func (p *Pool) gone() map[string]bool {
 		return nil
 	}
 	p.mu.Lock()
-	gone := make(map[string]bool, len(p.idle))
-	for to := range p.idle {
+	gone := make(map[string]bool, p.idle.Len())
+	for to := range p.idle.Keys() {
 		gone[to.address] = true
 	}
 	p.mu.Unlock()
@@ -252,9 +252,9 @@ func (p *Pool) unused(now time.Time) []*conn {
 	defer p.mu.Unlock()
 	var found []*conn
 	period := p.period()
-	for to, list := range p.idle {
+	for to, list := range p.idle.All() {
 		if len(list) == 0 {
-			delete(p.idle, to)
+			p.idle.Delete(to)
 			continue
 		}
 		n := 0
@@ -270,8 +270,10 @@ func (p *Pool) unused(now time.Time) []*conn {
 			found = append(found, list[i])
 		}
 		p.addIdle(to, -n)
-		if p.idle[to] = slices.Clone(list[n:]); n == len(list) {
-			delete(p.idle, to)
+		if n == len(list) {
+			p.idle.Delete(to)
+		} else {
+			p.idle.Set(to, slices.Clone(list[n:]))
 		}
 	}
 	p.sweeps = nil

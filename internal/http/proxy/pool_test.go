@@ -59,8 +59,8 @@ func TestSweep(t *testing.T) {
 	first.buffer = small.Get()
 	p.keep(first)
 	p.sweep(time.Now().Add(defaultIdleTimeout))
-	if p.take(address) != nil || p.count != 0 || len(p.idle) != 0 {
-		t.Errorf("%d connections are left, in %d lists", p.count, len(p.idle))
+	if p.take(address) != nil || p.count != 0 || p.idle.Len() != 0 {
+		t.Errorf("%d connections are left, in %d lists", p.count, p.idle.Len())
 	}
 }
 
@@ -92,8 +92,8 @@ func TestConnectionsToRemovedEndpointsAreClosed(t *testing.T) {
 	// A request used this connection until now.
 	p.keep(used)
 	p.sweep(time.Now().Add(2 * sweepPeriod))
-	if p.count != 0 || len(p.idle) != 0 {
-		t.Errorf("%d connections are left, in %d lists", p.count, len(p.idle))
+	if p.count != 0 || p.idle.Len() != 0 {
+		t.Errorf("%d connections are left, in %d lists", p.count, p.idle.Len())
 	}
 }
 
@@ -132,8 +132,8 @@ func TestThePoolForgetsAddresses(t *testing.T) {
 	}
 	p.take(key{address: "gone:1"}).close()
 	p.sweep(time.Now())
-	if _, ok := p.idle[key{address: "gone:1"}]; ok || len(p.idle) != 1 {
-		t.Errorf("the pool knows %d addresses, and has connections to one", len(p.idle))
+	if p.idle.Has(key{address: "gone:1"}) || p.idle.Len() != 1 {
+		t.Errorf("the pool knows %d addresses, and has connections to one", p.idle.Len())
 	}
 }
 

@@ -3,7 +3,6 @@ package proxy
 import (
 	"crypto/tls"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -78,13 +77,13 @@ func (p *Pool) Secure(t *ir.BackendTLS, authority *trust.Authority) (*Secured, e
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := tlsKey{*t, authority}
-	s := p.secured[key]
+	s := p.secured.Get(key)
 	if s == nil {
 		var err error
 		if s, err = p.newSecured(key); err != nil {
 			return nil, err
 		}
-		p.secured[key] = s
+		p.secured.Set(key, s)
 	}
 	s.users++
 	return s, nil
@@ -144,7 +143,7 @@ func (s *Secured) Release() {
 	s.users--
 	last := s.users == 0
 	if last {
-		delete(s.pool.secured, s.key)
+		s.pool.secured.Delete(s.key)
 	}
 	s.pool.mu.Unlock()
 	if last {
@@ -168,11 +167,11 @@ func (p *Pool) retire(g *tlsClient) {
 	var found []*conn
 	p.mu.Lock()
 	g.retired = true
-	for to, list := range p.idle {
+	for to, list := range p.idle.All() {
 		if to.secured == g {
 			found = append(found, list...)
 			p.addIdle(to, -len(list))
-			delete(p.idle, to)
+			p.idle.Delete(to)
 		}
 	}
 	p.mu.Unlock()
@@ -204,5 +203,5 @@ func speaksTLS(protocol ir.BackendProtocol) bool { return protocol == ir.HTTPS |
 func (p *Pool) allSecured() []*Secured {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Collect(maps.Values(p.secured))
+	return slices.Collect(p.secured.Values())
 }

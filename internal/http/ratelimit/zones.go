@@ -6,6 +6,7 @@ import (
 	"sync"
 	"weak"
 
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 	"github.com/k8singress/k8singress/internal/process/budget"
 )
 
@@ -14,8 +15,8 @@ import (
 // requests that still use the old filter. Zones is safe for concurrent use.
 type Zones struct {
 	mu          sync.Mutex
-	requests    map[requestsID]weak.Pointer[Requests]
-	connections map[string]weak.Pointer[Connections]
+	requests    shrinking.Map[requestsID, weak.Pointer[Requests]]
+	connections shrinking.Map[string, weak.Pointer[Connections]]
 	// entries is the budget of table entries that all zones share. Each stored client takes one entry.
 	entries *budget.Budget
 }
@@ -29,12 +30,7 @@ type requestsID struct {
 }
 
 // NewZones returns a Zones without zones.
-func NewZones() *Zones {
-	return &Zones{
-		requests: map[requestsID]weak.Pointer[Requests]{}, connections: map[string]weak.Pointer[Connections]{},
-		entries: budget.New(maxTotal),
-	}
-}
+func NewZones() *Zones { return &Zones{entries: budget.New(maxTotal)} }
 
 // namespaceOf returns the namespace in the name of a zone, which is the "namespace/name" of an Ingress. It is empty for
 // the zones of the administrator, whose names begin with a slash.
@@ -55,11 +51,11 @@ func (z *Zones) SizedRequests(name string, rates Rates, maxClients int) *Request
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	id := requestsID{name, rates, maxClients}
-	zone := z.requests[id].Value()
+	zone := z.requests.Get(id).Value()
 	if zone == nil {
 		zone = newRequests(rates, maxClients, z.entries.Share(namespaceOf(name), ""))
 		runtime.AddCleanup(zone, (*room).giveBack, zone.room)
-		keep(z, z.requests, id, zone)
+		keep(z, &z.requests, id, zone)
 	}
 	return zone
 }
@@ -69,24 +65,24 @@ func (z *Zones) SizedRequests(name string, rates Rates, maxClients int) *Request
 func (z *Zones) Connections(name string) *Connections {
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	zone := z.connections[name].Value()
+	zone := z.connections.Get(name).Value()
 	if zone == nil {
 		zone = new(Connections)
-		keep(z, z.connections, name, zone)
+		keep(z, &z.connections, name, zone)
 	}
 	return zone
 }
 
 // keep adds a weak pointer to a zone to a map. The pointer is removed from the map when the zone is garbage collected.
-func keep[ID comparable, T any](z *Zones, in map[ID]weak.Pointer[T], id ID, zone *T) {
+func keep[ID comparable, T any](z *Zones, in *shrinking.Map[ID, weak.Pointer[T]], id ID, zone *T) {
 	pointer := weak.Make(zone)
-	in[id] = pointer
+	in.Set(id, pointer)
 	runtime.AddCleanup(zone, func(id ID) {
 		z.mu.Lock()
 		defer z.mu.Unlock()
-		if in[id] == pointer {
+		if in.Get(id) == pointer {
 			// Delete the pointer only if it still points to this zone, and not to a newer zone with the same ID.
-			delete(in, id)
+			in.Delete(id)
 		}
 	}, id)
 }

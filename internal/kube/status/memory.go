@@ -4,13 +4,14 @@ import (
 	"sync"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 )
 
 // memory holds the newest plan of status updates and Events, and records which of these writes are done.
 type memory struct {
 	mu     sync.Mutex
 	plan   map[ir.Ref]*Change
-	status map[ir.Ref]writtenStatus
+	status shrinking.Map[ir.Ref, writtenStatus]
 	events map[string]struct{}
 }
 
@@ -23,7 +24,7 @@ type writtenStatus struct {
 }
 
 func newMemory() *memory {
-	return &memory{status: map[ir.Ref]writtenStatus{}, events: map[string]struct{}{}}
+	return &memory{events: map[string]struct{}{}}
 }
 
 // newTerm is called when this replica becomes the leader. It clears the plan and the record of written statuses,
@@ -31,7 +32,8 @@ func newMemory() *memory {
 func (m *memory) newTerm() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.plan, m.status = nil, map[ir.Ref]writtenStatus{}
+	m.plan = nil
+	m.status.Clear()
 }
 
 // setPlan stores a new plan and returns the objects whose planned change differs from the previous plan. The changes of
@@ -52,9 +54,9 @@ func (m *memory) setPlan(plan map[ir.Ref]*Change) []ir.Ref {
 
 // forget removes the records of written statuses and Events that are not in the current plan.
 func (m *memory) forget() {
-	for ref, w := range m.status {
+	for ref, w := range m.status.All() {
 		if c := m.plan[ref]; c == nil || c.Status == "" || c.Version != w.version {
-			delete(m.status, ref)
+			m.status.Delete(ref)
 		}
 	}
 	needed := map[string]struct{}{}
@@ -77,14 +79,14 @@ func (m *memory) change(ref ir.Ref) (*Change, bool) {
 	if c == nil {
 		return nil, false
 	}
-	return c, c.Status == "" || m.status[ref] == writtenStatus{c.Version, c.Status}
+	return c, c.Status == "" || m.status.Get(ref) == writtenStatus{c.Version, c.Status}
 }
 
 // wroteStatus records that the status of a change was written.
 func (m *memory) wroteStatus(ref ir.Ref, c *Change) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.status[ref] = writtenStatus{c.Version, c.Status}
+	m.status.Set(ref, writtenStatus{c.Version, c.Status})
 }
 
 // hasEvent reports whether this process knows that the Event with the given namespace and name already exists.

@@ -27,13 +27,13 @@ func TestMemoryDoesNotGrow(t *testing.T) {
 		if _, done := m.change(ref); !done || !m.hasEvent("a/"+name) {
 			t.Error("what was written is forgotten")
 		}
-		if len(m.status) != 1 || len(m.events) != 1 {
-			t.Errorf("%d objects and %d Events are remembered", len(m.status), len(m.events))
+		if m.status.Len() != 1 || len(m.events) != 1 {
+			t.Errorf("%d objects and %d Events are remembered", m.status.Len(), len(m.events))
 		}
 	}
 	m.setPlan(nil)
-	if len(m.status) != 0 || len(m.events) != 0 {
-		t.Errorf("%d objects and %d Events are remembered", len(m.status), len(m.events))
+	if m.status.Len() != 0 || len(m.events) != 0 {
+		t.Errorf("%d objects and %d Events are remembered", m.status.Len(), len(m.events))
 	}
 }
 

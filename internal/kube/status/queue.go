@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 	"github.com/k8singress/k8singress/internal/process/delayqueue"
 	"github.com/k8singress/k8singress/internal/process/panics"
 	"github.com/k8singress/k8singress/internal/process/turns"
@@ -42,14 +43,14 @@ type queue struct {
 	// delayed holds the failed tasks until they are retried. failures is the number of consecutive failures of each
 	// task.
 	delayed  *delayqueue.Queue[task]
-	failures map[task]int
+	failures shrinking.Map[task, int]
 }
 
 func newQueue() *queue {
 	return &queue{
 		kick: make(chan struct{}, 1), statuses: turns.New[task](statusWriters, statusWriters),
 		events:  turns.New[task](eventWriters, eventWriters),
-		delayed: delayqueue.New[task](), failures: map[task]int{},
+		delayed: delayqueue.New[task](),
 	}
 }
 
@@ -122,10 +123,11 @@ func (q *queue) done(t task, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if err == nil {
-		delete(q.failures, t)
+		q.failures.Delete(t)
 	} else {
-		q.failures[t]++
-		q.delayed.Set(t, time.Now().Add(min(firstRetry<<min(q.failures[t]-1, 10), lastRetry)))
+		n := q.failures.Get(t)
+		q.failures.Set(t, n+1)
+		q.delayed.Set(t, time.Now().Add(min(firstRetry<<min(n, 10), lastRetry)))
 	}
 	q.of(t).Done(t)
 	signal(q.kick)

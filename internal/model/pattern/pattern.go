@@ -16,6 +16,8 @@ import (
 	"sync"
 	"unicode/utf8"
 	"weak"
+
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 )
 
 const (
@@ -114,30 +116,30 @@ func compile(flags, text string) (*Pattern, error) {
 // the regular expressions, including flags. It is safe for concurrent use.
 type patterns struct {
 	mu  sync.Mutex
-	all map[string]weak.Pointer[Pattern]
+	all shrinking.Map[string, weak.Pointer[Pattern]]
 }
 
-var compiled = &patterns{all: map[string]weak.Pointer[Pattern]{}}
+var compiled patterns
 
 // get returns the pattern with the given text, or nil if no such pattern is in use.
 func (c *patterns) get(text string) *Pattern {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.all[text].Value()
+	return c.all.Get(text).Value()
 }
 
 func (c *patterns) keep(text string, p *Pattern) {
 	pointer := weak.Make(p)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.all[text] = pointer
+	c.all.Set(text, pointer)
 	runtime.AddCleanup(p, func(text string) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.all[text] == pointer {
+		if c.all.Get(text) == pointer {
 			// The cache entry belongs to the pattern that was freed, and not to a newer pattern with the same text. So
 			// delete the entry.
-			delete(c.all, text)
+			c.all.Delete(text)
 		}
 	}, text)
 }

@@ -24,7 +24,7 @@ func TestOneOfEachText(t *testing.T) {
 		runtime.GC()
 		compiled.mu.Lock()
 		defer compiled.mu.Unlock()
-		_, there := compiled.all[ofPath+text]
+		there := compiled.all.Has(ofPath + text)
 		return !there
 	})
 }

@@ -4,13 +4,13 @@ package references
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"sync"
 
 	"github.com/k8singress/k8singress/internal/model/document"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 )
 
 // Key identifies a Secret, or a Secret together with the format of its contents.
@@ -65,20 +65,20 @@ type Book[K Key[K], N comparable, V any] struct {
 	create func(K) V
 	// mu guards entries, because Find may run concurrently with the other methods.
 	mu      sync.RWMutex
-	entries map[K]*entry[V]
+	entries shrinking.Map[K, *entry[V]]
 	// references maps each part of the configuration, such as a host, to its references to Secrets.
-	references map[string][]Reference[K, N]
+	references shrinking.Map[string, []Reference[K, N]]
 }
 
 // entry is the value for a Secret, and the parts of the configuration that refer to the Secret.
 type entry[V any] struct {
 	value V
-	parts map[string]struct{}
+	parts shrinking.Map[string, struct{}]
 }
 
 // NewBook returns a Book without values. create creates the value for a Secret.
 func NewBook[K Key[K], N comparable, V any](create func(K) V) *Book[K, N, V] {
-	return &Book[K, N, V]{create: create, entries: map[K]*entry[V]{}, references: map[string][]Reference[K, N]{}}
+	return &Book[K, N, V]{create: create}
 }
 
 // Update replaces the references of parts of the configuration. It creates a value for each Secret to which the
@@ -87,28 +87,31 @@ func NewBook[K Key[K], N comparable, V any](create func(K) V) *Book[K, N, V] {
 func (b *Book[K, N, V]) Update(changed map[string][]Reference[K, N]) (added []K) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	removed := false
+	var removed []K
 	for part, refs := range changed {
-		for _, old := range b.references[part] {
-			delete(b.entries[old.Key].parts, part)
-			removed = true
+		for _, old := range b.references.Get(part) {
+			b.entries.Get(old.Key).parts.Delete(part)
+			removed = append(removed, old.Key)
 		}
-		delete(b.references, part)
 		if len(refs) > 0 {
-			b.references[part] = refs
+			b.references.Set(part, refs)
+		} else {
+			b.references.Delete(part)
 		}
 		for _, ref := range refs {
-			e := b.entries[ref.Key]
+			e := b.entries.Get(ref.Key)
 			if e == nil {
-				e = &entry[V]{b.create(ref.Key), map[string]struct{}{}}
-				b.entries[ref.Key] = e
+				e = &entry[V]{value: b.create(ref.Key)}
+				b.entries.Set(ref.Key, e)
 				added = append(added, ref.Key)
 			}
-			e.parts[part] = struct{}{}
+			e.parts.Set(part, struct{}{})
 		}
 	}
-	if removed {
-		maps.DeleteFunc(b.entries, func(_ K, e *entry[V]) bool { return len(e.parts) == 0 })
+	for _, key := range removed {
+		if e := b.entries.Get(key); e != nil && e.parts.Len() == 0 {
+			b.entries.Delete(key)
+		}
 	}
 	slices.SortFunc(added, K.Compare)
 	return added
@@ -118,7 +121,7 @@ func (b *Book[K, N, V]) Update(changed map[string][]Reference[K, N]) (added []K)
 func (b *Book[K, N, V]) Find(key K) (value V, found bool) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	if e := b.entries[key]; e != nil {
+	if e := b.entries.Get(key); e != nil {
 		return e.value, true
 	}
 	return value, false
@@ -135,7 +138,7 @@ func (b *Book[K, N, V]) Get(key K) V {
 
 // Contains reports whether match returns true for the value of at least one Secret.
 func (b *Book[K, N, V]) Contains(match func(V) bool) bool {
-	for _, e := range b.entries {
+	for e := range b.entries.Values() {
 		if match(e.value) {
 			return true
 		}
@@ -149,7 +152,7 @@ func (b *Book[K, N, V]) Contains(match func(V) bool) bool {
 // names.
 func (b *Book[K, N, V]) Problems(
 	check func(value V, ref *Reference[K, N], users string) []report.Problem) (all []*report.Verdict) {
-	for _, key := range slices.SortedFunc(maps.Keys(b.entries), K.Compare) {
+	for _, key := range slices.SortedFunc(b.entries.Keys(), K.Compare) {
 		refs := b.referencesTo(key)
 		for len(refs) > 0 {
 			first := &refs[0]
@@ -158,7 +161,7 @@ func (b *Book[K, N, V]) Problems(
 				users, refs = append(users, refs[0].User), refs[1:]
 			}
 			users = slices.Compact(users)
-			found := check(b.entries[key].value, first, report.List(users, len(users), report.MaxListed))
+			found := check(b.entries.Get(key).value, first, report.List(users, len(users), report.MaxListed))
 			if len(found) > 0 {
 				all = append(all, &report.Verdict{Object: first.Origin, Problems: found})
 			}
@@ -170,8 +173,8 @@ func (b *Book[K, N, V]) Problems(
 // referencesTo returns the references to a Secret that come from an object (Origin is not empty). They are sorted by
 // object, field and user.
 func (b *Book[K, N, V]) referencesTo(key K) (refs []Reference[K, N]) {
-	for part := range b.entries[key].parts {
-		for _, ref := range b.references[part] {
+	for part := range b.entries.Get(key).parts.Keys() {
+		for _, ref := range b.references.Get(part) {
 			if ref.Key == key && ref.Origin != (ir.Ref{}) {
 				refs = append(refs, ref)
 			}

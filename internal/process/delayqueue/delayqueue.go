@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/tidwall/btree"
+
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 )
 
 // Queue holds values until they are due. Each value is in the queue at most once. A Queue is not safe for concurrent
 // use: the caller must hold a lock that guards the queue and its values.
 type Queue[T comparable] struct {
-	items map[T]item[T]
+	items shrinking.Map[T, item[T]]
 	order *btree.BTreeG[item[T]]
 	// sets is the number of calls of Set. It is used to return values with the same time in the order of these calls.
 	sets uint64
@@ -33,33 +35,33 @@ func New[T comparable]() *Queue[T] {
 		}
 		return a.due.Before(b.due)
 	}
-	return &Queue[T]{items: map[T]item[T]{}, order: btree.NewBTreeGOptions(earlier, btree.Options{NoLocks: true})}
+	return &Queue[T]{order: btree.NewBTreeGOptions(earlier, btree.Options{NoLocks: true})}
 }
 
 // Set adds a value that becomes due at the given time. If the value is already in the queue, Set changes its time.
 func (q *Queue[T]) Set(value T, due time.Time) {
 	q.Remove(value)
 	q.sets++
-	q.items[value] = item[T]{value, due, q.sets}
-	q.order.Set(q.items[value])
+	i := item[T]{value, due, q.sets}
+	q.items.Set(value, i)
+	q.order.Set(i)
 }
 
 // Remove removes a value if it is in the queue.
 func (q *Queue[T]) Remove(value T) {
-	if i, ok := q.items[value]; ok {
-		delete(q.items, value)
+	if i, ok := q.items.Find(value); ok {
+		q.items.Delete(value)
 		q.order.Delete(i)
 	}
 }
 
 // Contains reports whether a value is in the queue.
 func (q *Queue[T]) Contains(value T) bool {
-	_, ok := q.items[value]
-	return ok
+	return q.items.Has(value)
 }
 
 // Len returns the number of values in the queue.
-func (q *Queue[T]) Len() int { return len(q.items) }
+func (q *Queue[T]) Len() int { return q.items.Len() }
 
 // Pop removes the value that became due first, and returns it. It returns false if no value is due yet.
 func (q *Queue[T]) Pop(now time.Time) (value T, ok bool) {

@@ -6,6 +6,8 @@ package turns
 import (
 	"container/list"
 	"slices"
+
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 )
 
 // Queue holds the values that wait to be processed, in a separate queue (type line) for each namespace. Each value is
@@ -22,7 +24,7 @@ type Queue[T comparable] struct {
 	// always wait behind the busy namespaces.
 	turns   []string
 	lines   map[string]*line
-	waiting map[T]place
+	waiting shrinking.Map[T, place]
 }
 
 // running is a value that is being processed. It counts towards the maximum for the namespace that it was queued for.
@@ -52,7 +54,6 @@ type place struct {
 func New[T comparable](limit, share int) *Queue[T] {
 	return &Queue[T]{
 		max: limit, share: share, running: map[T]*running{}, held: map[string]int{}, lines: map[string]*line{},
-		waiting: map[T]place{},
 	}
 }
 
@@ -64,7 +65,7 @@ func (q *Queue[T]) Push(namespace string, value T, first bool) {
 		r.again = &request{namespace, first}
 		return
 	}
-	if _, ok := q.waiting[value]; ok {
+	if q.waiting.Has(value) {
 		return
 	}
 	l := q.lines[namespace]
@@ -78,7 +79,7 @@ func (q *Queue[T]) Push(namespace string, value T, first bool) {
 	if first {
 		in = &l.first
 	}
-	q.waiting[value] = place{in, in.PushBack(value)}
+	q.waiting.Set(value, place{in, in.PushBack(value)})
 }
 
 // Remove removes a waiting value. If the value is being processed, the processing continues, but Done does not add the
@@ -87,9 +88,9 @@ func (q *Queue[T]) Remove(value T) {
 	if r := q.running[value]; r != nil {
 		r.again = nil
 	}
-	if p, ok := q.waiting[value]; ok {
+	if p, ok := q.waiting.Find(value); ok {
 		p.in.Remove(p.at)
-		delete(q.waiting, value)
+		q.waiting.Delete(value)
 	}
 }
 
@@ -166,14 +167,15 @@ func (q *Queue[T]) forgetIdle() {
 func (q *Queue[T]) Running() int { return len(q.running) }
 
 // Len returns the number of waiting values.
-func (q *Queue[T]) Len() int { return len(q.waiting) }
+func (q *Queue[T]) Len() int { return q.waiting.Len() }
 
 // Clear removes all waiting values and returns them.
 func (q *Queue[T]) Clear() []T {
-	all := make([]T, 0, len(q.waiting))
-	for value := range q.waiting {
+	all := make([]T, 0, q.waiting.Len())
+	for value := range q.waiting.Keys() {
 		all = append(all, value)
 	}
-	q.turns, q.lines, q.waiting = nil, map[string]*line{}, map[T]place{}
+	q.turns, q.lines = nil, map[string]*line{}
+	q.waiting.Clear()
 	return all
 }

@@ -50,7 +50,7 @@ func TestIssuedCertificate(t *testing.T) {
 		t.Errorf("problems are %v", got)
 	}
 	s.Update(map[string]*ir.Certificate{"a.example": nil})
-	if show() == second || len(s.secrets) != 0 {
+	if show() == second || s.secrets.Len() != 0 {
 		t.Error("it is shown for a host that has gone")
 	}
 }
@@ -65,8 +65,8 @@ func TestExpiredCertificateOfTheSecretBefore(t *testing.T) {
 	ofSecret := &ir.Certificate{Secret: ir.Name{Namespace: "shop", Name: "tls"},
 		Origin: ir.ParseRef("Ingress/shop/web")}
 	s.Update(map[string]*ir.Certificate{"a.example": ofSecret, "b.example": ofSecret})
-	s.secrets[sourceOf("", ofSecret)].show(&shown{pair: old, names: tlssecret.NamesOf(old.Leaf)})
-	s.takeOver(s.secrets[sourceOf("", ofSecret)])
+	s.secrets.Get(sourceOf("", ofSecret)).show(&shown{pair: old, names: tlssecret.NamesOf(old.Leaf)})
+	s.takeOver(s.secrets.Get(sourceOf("", ofSecret)))
 	s.Update(map[string]*ir.Certificate{"a.example": {Automated: true, Origin: ir.ParseRef("Ingress/shop/web")}})
 	if show() != old {
 		t.Error("the certificate of the Secret is not shown until there is another one")

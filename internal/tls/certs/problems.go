@@ -41,7 +41,7 @@ func (s *Store) Stale() bool {
 		return false
 	}
 	now := time.Now()
-	for _, of := range s.secrets {
+	for of := range s.secrets.Values() {
 		if of.valid.At(s.checked) != of.valid.At(now) {
 			return true
 		}
@@ -52,7 +52,7 @@ func (s *Store) Stale() bool {
 // bad yields the Secrets with problems. There are usually few.
 func (s *Store) bad() iter.Seq[*secret] {
 	return func(yield func(*secret) bool) {
-		for _, of := range s.secrets {
+		for of := range s.secrets.Values() {
 			if of.source.issued {
 				continue
 			}
@@ -77,7 +77,7 @@ func (s *secret) current(now time.Time) tlssecret.Validity {
 // are sorted.
 func (s *secret) origins(of *Store) map[ir.Ref][]string {
 	all := map[ir.Ref][]string{}
-	for _, name := range slices.Sorted(maps.Keys(s.hosts)) {
+	for _, name := range slices.Sorted(s.hosts.Keys()) {
 		entry, _ := of.hosts.Load(name)
 		origin := entry.(*host).origin
 		all[origin] = append(all[origin], name)

@@ -7,12 +7,12 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"iter"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 	tlssecret "github.com/k8singress/k8singress/internal/tls/secret"
 )
 
@@ -24,7 +24,7 @@ type Store struct {
 	hosts sync.Map
 	// secrets holds all certificates: each Secret that a host or a listener refers to, and each certificate that an
 	// issuer has issued for a host.
-	secrets map[source]*secret
+	secrets shrinking.Map[source, *secret]
 	// listeners maps the name of each listener that has its own certificates to a []*secret, which contains the Secrets
 	// with these certificates.
 	listeners sync.Map
@@ -52,7 +52,7 @@ type host struct {
 // host.
 type secret struct {
 	source source
-	hosts  map[string]struct{}
+	hosts  shrinking.Map[string, struct{}]
 	// listeners maps the name of each listener that uses the Secret to the object that defines the listener. It is nil
 	// if no listener uses the Secret.
 	listeners map[string]ir.Ref
@@ -87,7 +87,7 @@ type shown struct {
 
 // NewStore returns an empty store. It uses a self-signed certificate for every name until certificates are added.
 func NewStore() *Store {
-	return &Store{secrets: map[source]*secret{}, selfSigned: sync.OnceValue(makeSelfSigned)}
+	return &Store{selfSigned: sync.OnceValue(makeSelfSigned)}
 }
 
 // Update sets which Secrets contain the certificates of hosts. The keys of changes are the names of the changed hosts;
@@ -106,13 +106,12 @@ func (s *Store) Update(changes map[string]*ir.Certificate) {
 }
 
 func (s *Store) forgetUnused() {
-	maps.DeleteFunc(s.secrets, func(from source, secret *secret) bool {
-		unused := len(secret.hosts) == 0 && len(secret.listeners) == 0
-		if unused {
+	for from, secret := range s.secrets.All() {
+		if secret.hosts.Len() == 0 && len(secret.listeners) == 0 {
+			s.secrets.Delete(from)
 			s.ends.Delete(from)
 		}
-		return unused
-	})
+	}
 }
 
 // s.use(name, c) replaces the entry of a host in s.hosts. The replacement is atomic: each handshake finds either the
@@ -139,10 +138,10 @@ func (s *Store) use(name string, c *ir.Certificate) {
 // named returns the entry of s.secrets for a Secret or an issued certificate. It creates the entry if it does not
 // exist.
 func (s *Store) named(from source) *secret {
-	used := s.secrets[from]
+	used := s.secrets.Get(from)
 	if used == nil {
-		used = &secret{source: from, hosts: map[string]struct{}{}}
-		s.secrets[from] = used
+		used = &secret{source: from}
+		s.secrets.Set(from, used)
 	}
 	return used
 }
@@ -163,12 +162,12 @@ func (h *host) drop(name string) {
 }
 
 func (s *secret) add(name string) {
-	s.hosts[name] = struct{}{}
+	s.hosts.Set(name, struct{}{})
 	s.judge(name)
 }
 
 func (s *secret) drop(name string) {
-	delete(s.hosts, name)
+	s.hosts.Delete(name)
 	s.pardon(name)
 }
 
@@ -196,7 +195,7 @@ func (s *secret) judge(name string) {
 // listener uses the Secret. If the contents are missing or invalid, the last valid certificate stays in use until it
 // expires.
 func (s *Store) SetSecret(name ir.Name, data map[string][]byte, present bool) {
-	of := s.secrets[source{secret: name}]
+	of := s.secrets.Get(source{secret: name})
 	if of == nil {
 		return
 	}
@@ -228,7 +227,7 @@ func (s *Store) takeOver(of *secret) {
 		return
 	}
 	of.known = true
-	for name := range of.hosts {
+	for name := range of.hosts.Keys() {
 		value, _ := s.hosts.Load(name)
 		if entry := value.(*host); entry.secret == of {
 			s.hosts.Store(name, &host{secret: of, second: entry.second, origin: entry.origin})
@@ -246,7 +245,7 @@ func (s *secret) markOutdated() {
 func (s *secret) show(next *shown) {
 	s.shown.Store(next)
 	s.valid, s.outdated = tlssecret.PeriodOf(next.pair.Leaf), next.old
-	for name := range s.hosts {
+	for name := range s.hosts.Keys() {
 		s.judge(name)
 	}
 }
@@ -384,7 +383,7 @@ func sourceOf(host string, c *ir.Certificate) source {
 // SetIssued sets the certificate that an issuer has issued for a host. It does nothing if the host uses a certificate
 // from a Secret. Until the first call, the host keeps using its previous certificate.
 func (s *Store) SetIssued(name string, pair *tls.Certificate) {
-	of := s.secrets[source{issued: true, host: name}]
+	of := s.secrets.Get(source{issued: true, host: name})
 	if of == nil {
 		return
 	}

@@ -2,11 +2,11 @@ package endpoints
 
 import (
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 )
 
 // MaxPerNamespace is the maximum total number of endpoints of all backends in a namespace. Even large namespaces have
@@ -18,7 +18,7 @@ const MaxPerNamespace = 50_000
 // that are used. The other map (left) counts the endpoints that are not used because of the limit.
 type quota struct {
 	total     int
-	has, left map[string]int
+	has, left shrinking.Map[string, int]
 }
 
 // admit returns the first endpoints of list, as many as the quota of the backend's namespace still allows. It counts
@@ -29,15 +29,15 @@ func (t *Table) admit(id string, list []ir.Endpoint) []ir.Endpoint {
 		return list
 	}
 	namespace, _, _ := strings.Cut(id, "/")
-	q := t.quotas[namespace]
+	q := t.quotas.Get(namespace)
 	if q == nil {
-		q = &quota{has: map[string]int{}, left: map[string]int{}}
-		t.quotas[namespace] = q
+		q = &quota{}
+		t.quotas.Set(namespace, q)
 	}
 	n := min(len(list), MaxPerNamespace-q.total)
 	q.total += n
-	if q.has[id] = n; n < len(list) {
-		q.left[id] = len(list) - n
+	if q.has.Set(id, n); n < len(list) {
+		q.left.Set(id, len(list)-n)
 	}
 	return list[:n]
 }
@@ -46,15 +46,15 @@ func (t *Table) admit(id string, list []ir.Endpoint) []ir.Endpoint {
 // t.setting.
 func (t *Table) withdraw(id string) {
 	namespace, _, _ := strings.Cut(id, "/")
-	q := t.quotas[namespace]
+	q := t.quotas.Get(namespace)
 	if q == nil {
 		return
 	}
-	q.total -= q.has[id]
-	delete(q.has, id)
-	delete(q.left, id)
-	if len(q.has) == 0 {
-		delete(t.quotas, namespace)
+	q.total -= q.has.Get(id)
+	q.has.Delete(id)
+	q.left.Delete(id)
+	if q.has.Len() == 0 {
+		t.quotas.Delete(namespace)
 	}
 }
 
@@ -63,8 +63,8 @@ func (t *Table) LeftOut(id string) int {
 	t.setting.Lock()
 	defer t.setting.Unlock()
 	namespace, _, _ := strings.Cut(id, "/")
-	if q := t.quotas[namespace]; q != nil {
-		return q.left[id]
+	if q := t.quotas.Get(namespace); q != nil {
+		return q.left.Get(id)
 	}
 	return 0
 }
@@ -84,9 +84,9 @@ func (t *Table) Short() iter.Seq[string] {
 func (t *Table) short() (all []string) {
 	t.setting.Lock()
 	defer t.setting.Unlock()
-	for _, q := range t.quotas {
+	for _, q := range t.quotas.All() {
 		if q.total < MaxPerNamespace {
-			all = slices.AppendSeq(all, maps.Keys(q.left))
+			all = slices.AppendSeq(all, q.left.Keys())
 		}
 	}
 	slices.Sort(all)
@@ -97,6 +97,6 @@ func (t *Table) hasRoom(id string) bool {
 	t.setting.Lock()
 	defer t.setting.Unlock()
 	namespace, _, _ := strings.Cut(id, "/")
-	q := t.quotas[namespace]
+	q := t.quotas.Get(namespace)
 	return q != nil && q.total < MaxPerNamespace
 }

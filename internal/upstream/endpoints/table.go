@@ -14,6 +14,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/model/document"
 	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 	"github.com/k8singress/k8singress/internal/upstream/balancer"
 	"github.com/k8singress/k8singress/internal/upstream/reach"
 	"github.com/k8singress/k8singress/internal/upstream/split"
@@ -27,17 +28,17 @@ type Table struct {
 	mu sync.Mutex
 	// set holds the backends for which Set, Configure or Keep was called, and keeps them in memory. known also holds,
 	// as weak pointers, the backends that only a route refers to.
-	set   map[string]*balancer.Backend
-	known map[string]weak.Pointer[balancer.Backend]
+	set   shrinking.Map[string, *balancer.Backend]
+	known shrinking.Map[string, weak.Pointer[balancer.Backend]]
 
 	guard *reach.Guard
 	// setting guards refused and quotas. It is held while the endpoints of a backend are replaced, so that concurrent
 	// calls of Sift and Set do not overwrite each other's result. refused maps the ID of a backend to its endpoints
 	// that are not used because the Guard does not allow connections to them.
 	setting sync.Mutex
-	refused map[string][]Refused
+	refused shrinking.Map[string, []Refused]
 	// quotas maps each namespace to its quota. It is guarded by setting.
-	quotas map[string]*quota
+	quotas shrinking.Map[string, *quota]
 }
 
 // Refused is an endpoint that is not used because connections to its address are not allowed.
@@ -47,12 +48,7 @@ type Refused struct {
 }
 
 // NewTable returns an empty table.
-func NewTable() *Table {
-	return &Table{
-		set: map[string]*balancer.Backend{}, known: map[string]weak.Pointer[balancer.Backend]{},
-		guard: reach.NewGuard(), refused: map[string][]Refused{}, quotas: map[string]*quota{},
-	}
-}
+func NewTable() *Table { return &Table{guard: reach.NewGuard()} }
 
 // Guard returns the Guard that decides to which addresses connections are allowed. After changing the Guard, call Sift.
 func (t *Table) Guard() *reach.Guard { return t.guard }
@@ -91,11 +87,11 @@ func (t *Table) Sift() {
 	t.setting.Lock()
 	defer t.setting.Unlock()
 	t.mu.Lock()
-	all := maps.Clone(t.set)
+	all := t.set.Clone()
 	t.mu.Unlock()
-	for id, b := range all {
+	for id, b := range all.All() {
 		list := b.Endpoints()
-		if left := t.refused[id]; len(left) > 0 {
+		if left := t.refused.Get(id); len(left) > 0 {
 			list = slices.Clone(list)
 			for i := range left {
 				list = append(list, left[i].Endpoint)
@@ -123,8 +119,10 @@ func (t *Table) sift(id string, b *balancer.Backend, list []ir.Endpoint) {
 			allowed = append(allowed, list[i])
 		}
 	}
-	if delete(t.refused, id); len(left) > 0 {
-		t.refused[id] = left
+	if len(left) > 0 {
+		t.refused.Set(id, left)
+	} else {
+		t.refused.Delete(id)
 	}
 	b.SetEndpoints(allowed)
 }
@@ -155,7 +153,7 @@ func (t *Table) judge(id, address string) reach.Reason {
 func (t *Table) Refused(id string) []Refused {
 	t.setting.Lock()
 	defer t.setting.Unlock()
-	return t.refused[id]
+	return t.refused.Get(id)
 }
 
 // AllRefused returns, for each backend ID, the endpoints that are not used because connections to their addresses are
@@ -163,7 +161,7 @@ func (t *Table) Refused(id string) []Refused {
 func (t *Table) AllRefused() map[string][]Refused {
 	t.setting.Lock()
 	defer t.setting.Unlock()
-	return maps.Clone(t.refused)
+	return maps.Collect(t.refused.All())
 }
 
 // Configure sets the load-balancing policy of a backend; nil means round robin. It must be called before requests are
@@ -175,7 +173,7 @@ func (t *Table) keep(id string) *balancer.Backend {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	b := t.backend(id)
-	t.set[id] = b
+	t.set.Set(id, b)
 	return b
 }
 
@@ -184,7 +182,7 @@ func (t *Table) keep(id string) *balancer.Backend {
 func (t *Table) Keep(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.set[id] = t.backend(id)
+	t.set.Set(id, t.backend(id))
 }
 
 // Delete removes a backend from the table. Routes that still refer to the backend continue to use its last endpoints,
@@ -192,11 +190,11 @@ func (t *Table) Keep(id string) {
 func (t *Table) Delete(id string) {
 	t.setting.Lock()
 	defer t.setting.Unlock()
-	delete(t.refused, id)
+	t.refused.Delete(id)
 	t.withdraw(id)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.set, id)
+	t.set.Delete(id)
 }
 
 // Addresses yields the addresses of the endpoints of all backends for which Set, Configure or Keep was called. An
@@ -204,7 +202,7 @@ func (t *Table) Delete(id string) {
 func (t *Table) Addresses() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		t.mu.Lock()
-		all := slices.Collect(maps.Values(t.set))
+		all := slices.Collect(t.set.Values())
 		t.mu.Unlock()
 		for _, b := range all {
 			for _, e := range b.Endpoints() {
@@ -220,7 +218,7 @@ func (t *Table) Addresses() iter.Seq[string] {
 func (t *Table) Ejected() iter.Seq2[string, int] {
 	return func(yield func(string, int) bool) {
 		t.mu.Lock()
-		all := slices.Collect(maps.Values(t.set))
+		all := slices.Collect(t.set.Values())
 		t.mu.Unlock()
 		for _, b := range all {
 			if n := b.Ejected(); n > 0 && !yield(b.ID(), n) {
@@ -235,7 +233,7 @@ func (t *Table) Ejected() iter.Seq2[string, int] {
 func (t *Table) Endpoints() iter.Seq[*balancer.Endpoint] {
 	return func(yield func(*balancer.Endpoint) bool) {
 		t.mu.Lock()
-		all := slices.Collect(maps.Values(t.set))
+		all := slices.Collect(t.set.Values())
 		t.mu.Unlock()
 		for _, b := range all {
 			if strings.HasSuffix(b.ID(), overUDP) {
@@ -251,12 +249,12 @@ func (t *Table) Endpoints() iter.Seq[*balancer.Endpoint] {
 }
 
 func (t *Table) backend(id string) *balancer.Backend {
-	if b := t.known[id].Value(); b != nil {
+	if b := t.known.Get(id).Value(); b != nil {
 		return b
 	}
 	b := balancer.New(id)
 	pointer := weak.Make(b)
-	t.known[id] = pointer
+	t.known.Set(id, pointer)
 	runtime.AddCleanup(b, t.forget, known{id: id, pointer: pointer})
 	return b
 }
@@ -271,7 +269,7 @@ type known struct {
 func (t *Table) forget(k known) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.known[k.id] == k.pointer {
-		delete(t.known, k.id)
+	if t.known.Get(k.id) == k.pointer {
+		t.known.Delete(k.id)
 	}
 }

@@ -104,7 +104,7 @@ func TestForgottenBackend(t *testing.T) {
 func size(t *Table) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.known)
+	return t.known.Len()
 }
 
 func TestPickWhileListsChange(t *testing.T) {
@@ -196,7 +196,7 @@ func TestQuota(t *testing.T) {
 	for _, id := range []string{"b/two/80", "b/three/80", "a/one/80"} {
 		table.Delete(id)
 	}
-	if len(table.quotas) > 0 {
-		t.Errorf("there are the quotas %v of nothing", table.quotas)
+	if table.quotas.Len() > 0 {
+		t.Errorf("there are %d quotas of nothing", table.quotas.Len())
 	}
 }

@@ -13,12 +13,14 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 	"github.com/k8singress/k8singress/internal/process/panics"
 	"github.com/k8singress/k8singress/internal/tls/trust"
 	"github.com/k8singress/k8singress/internal/upstream/reach"
@@ -41,7 +43,7 @@ type Checker struct {
 	authority func(secret ir.Name) *trust.Authority
 
 	mu      sync.Mutex
-	running map[string]*round
+	running shrinking.Map[string, *round]
 	all     panics.Group
 	// byNamespace maps each namespace with health checks to the semaphore that limits its concurrent probes.
 	byNamespace map[string]*slots
@@ -74,7 +76,7 @@ type round struct {
 // return the CA certificates and the client certificate that a Secret contains. It is called for checks that verify the
 // certificates of endpoints or send a client certificate.
 func New(guard *reach.Guard, authority func(secret ir.Name) *trust.Authority) *Checker {
-	c := &Checker{guard: guard, authority: authority, running: map[string]*round{}, byNamespace: map[string]*slots{}}
+	c := &Checker{guard: guard, authority: authority, byNamespace: map[string]*slots{}}
 	c.client = c.speaking((*http.Protocols).SetHTTP1, careless())
 	c.h2c = c.speaking((*http.Protocols).SetUnencryptedHTTP2, nil)
 	c.grpcs = c.speaking((*http.Protocols).SetHTTP2, careless())
@@ -109,14 +111,14 @@ func (c *Checker) speaking(speaks func(*http.Protocols, bool), secure *tls.Confi
 func (c *Checker) Set(id string, b Backend, check *ir.HealthCheck) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	old := c.running[id]
+	old := c.running.Get(id)
 	if old != nil && check != nil && old.check == *check {
 		return
 	}
 	if old != nil {
 		old.next.Store(check != nil)
 		old.cancel()
-		delete(c.running, id)
+		c.running.Delete(id)
 	}
 	if check == nil || check.Interval <= 0 {
 		return
@@ -126,7 +128,7 @@ func (c *Checker) Set(id string, b Backend, check *ir.HealthCheck) {
 	background := context.Background() //nolint:forbidigo // see above
 	ctx, cancel := context.WithCancel(context.WithValue(background, backendKey{}, id))
 	r := &round{check: *check, cancel: cancel, known: map[string]*streak{}, done: make(chan struct{})}
-	c.running[id] = r
+	c.running.Set(id, r)
 	namespace, _, _ := strings.Cut(id, "/")
 	r.slots = c.hold(namespace)
 	c.all.Go("health/backend", func() {
@@ -170,9 +172,9 @@ func (r *round) inherit(old *round) {
 // Close stops all health checks, and waits until running probes have ended.
 func (c *Checker) Close() {
 	c.mu.Lock()
-	for id, r := range c.running {
+	for id, r := range c.running.All() {
 		r.cancel()
-		delete(c.running, id)
+		c.running.Delete(id)
 	}
 	c.mu.Unlock()
 	c.all.Wait()
@@ -368,7 +370,7 @@ type State struct {
 // its endpoints have not been probed yet.
 func (c *Checker) State(id string) (State, bool) {
 	c.mu.Lock()
-	r := c.running[id]
+	r := c.running.Get(id)
 	c.mu.Unlock()
 	if r == nil || r.state.Load() == nil {
 		return State{}, false
@@ -380,10 +382,7 @@ func (c *Checker) State(id string) (State, bool) {
 func (c *Checker) States() iter.Seq2[string, State] {
 	return func(yield func(string, State) bool) {
 		c.mu.Lock()
-		ids := make([]string, 0, len(c.running))
-		for id := range c.running {
-			ids = append(ids, id)
-		}
+		ids := slices.Collect(c.running.Keys())
 		c.mu.Unlock()
 		for _, id := range ids {
 			if s, ok := c.State(id); ok && !yield(id, s) {

@@ -16,7 +16,7 @@ func (r *Resolver) SetOwn(own func() ([]netip.Addr, error)) {
 func (r *Resolver) Known() (names, queued int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.names), r.queue.Len()
+	return r.names.Len(), r.queue.Len()
 }
 
 // Share is the maximum number of concurrent look-ups for one namespace.

@@ -19,6 +19,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 	"github.com/k8singress/k8singress/internal/process/delayqueue"
 	"github.com/k8singress/k8singress/internal/process/turns"
 	"github.com/k8singress/k8singress/internal/upstream/reach"
@@ -61,8 +62,8 @@ type Resolver struct {
 	options Options
 	// client is nil until Configure is called.
 	client *client
-	names  map[string]*name
-	ids    map[string]target
+	names  shrinking.Map[string, *name]
+	ids    shrinking.Map[string, target]
 	// queue holds the names, ordered by the time of their next lookup. A name whose lookup is due is moved to the queue
 	// due. It stays there while it waits because too many lookups are running, and while it is looked up.
 	queue *delayqueue.Queue[*name]
@@ -108,8 +109,8 @@ type turn struct {
 func New(set func(id string, addresses []string), log *zap.Logger) *Resolver {
 	return &Resolver{
 		log: log, set: set, wake: make(chan struct{}, 1), files: theSystem, own: reach.MachineAddresses,
-		names: map[string]*name{}, ids: map[string]target{}, queue: delayqueue.New[*name](),
-		due: turns.New[turn](maxLookups, maxPerNamespace),
+		queue: delayqueue.New[*name](),
+		due:   turns.New[turn](maxLookups, maxPerNamespace),
 	}
 }
 
@@ -124,7 +125,7 @@ func (r *Resolver) Configure(o Options) {
 	}
 	r.client, r.options = c, o
 	now := time.Now()
-	for _, n := range r.names {
+	for n := range r.names.Values() {
 		if n.resolved || o.Access == Nothing {
 			r.sift(n, n.found)
 		}
@@ -150,15 +151,15 @@ func (r *Resolver) Follow(id, external string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t := split(external)
-	if old, ok := r.ids[id]; ok && old == t {
+	if old, ok := r.ids.Find(id); ok && old == t {
 		return
 	}
 	r.unfollow(id)
-	r.ids[id] = t
-	n := r.names[t.host]
+	r.ids.Set(id, t)
+	n := r.names.Get(t.host)
 	if n == nil {
 		n = &name{host: t.host, ports: map[string]string{}}
-		r.names[t.host] = n
+		r.names.Set(t.host, n)
 		r.queue.Set(n, time.Now())
 		r.rouse()
 	}
@@ -181,14 +182,14 @@ func (r *Resolver) Unfollow(id string) {
 }
 
 func (r *Resolver) unfollow(id string) {
-	n := r.names[r.ids[id].host]
+	n := r.names.Get(r.ids.Get(id).host)
 	if n == nil {
 		return
 	}
-	delete(r.ids, id)
+	r.ids.Delete(id)
 	delete(n.ports, id)
 	if len(n.ports) == 0 {
-		delete(r.names, n.host)
+		r.names.Delete(n.host)
 		r.queue.Remove(n)
 		r.forgetTurns(n)
 	}
@@ -237,8 +238,8 @@ type State struct {
 func (r *Resolver) State(id string) (State, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	t, ok := r.ids[id]
-	n := r.names[t.host]
+	t, ok := r.ids.Find(id)
+	n := r.names.Get(t.host)
 	switch {
 	case !ok:
 		return State{}, false

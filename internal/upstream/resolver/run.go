@@ -88,7 +88,7 @@ func (r *Resolver) lookUp(ctx context.Context, of turn, c *client) {
 	defer r.mu.Unlock()
 	r.due.Done(of)
 	r.rouse()
-	if ctx.Err() != nil || r.names[n.host] != n {
+	if ctx.Err() != nil || r.names.Get(n.host) != n {
 		// Drop the result: no backend uses the name any more, or Run is ending.
 		return
 	}
