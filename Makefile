@@ -9,8 +9,8 @@ MODULE := github.com/k8singress/k8singress
 FUZZTIME ?= 30s
 FUZZREQUESTS ?= 1000000
 # Arguments for bench, such as BENCH=-quick, BENCH=-http, BENCH=-annotations, BENCH=-snippets, BENCH=-streams,
-# BENCH=-tenants, BENCH=-metrics, BENCH="-rounds 3 -hosts 1,100", BENCH="-against HEAD~5", BENCH="-http -against HEAD~5",
-# BENCH="-snippets -against HEAD~5" or BENCH='-scale "-endpoint-changes 2000"'.
+# BENCH=-tenants, BENCH=-metrics, BENCH=-webhook, BENCH="-rounds 3 -hosts 1,100", BENCH="-against HEAD~5",
+# BENCH="-http -against HEAD~5", BENCH="-snippets -against HEAD~5" or BENCH='-scale "-endpoint-changes 2000"'.
 BENCH ?=
 
 .PHONY: help

@@ -46,8 +46,8 @@ type options struct {
 	// streams measures only TCP and UDP. noStreams skips them.
 	streams, noStreams bool
 	// http measures only HTTP, annotations only the cost of annotations and keys, snippets only the cost of snippets,
-	// tenants only the effect of one namespace on another, and metrics only the cost of metrics.
-	http, annotations, snippets, tenants, metrics bool
+	// tenants only the effect of one namespace on another, metrics only the cost of metrics, and webhook only reviews.
+	http, annotations, snippets, tenants, metrics, webhook bool
 	// against is a commit. If it is set, only comparisons with this commit are measured, and bars that must hold beside
 	// them.
 	against string
@@ -102,7 +102,7 @@ func (o options) parts() []comparison {
 	metrics := []comparison{compareMetrics, compareNginxNames}
 	parts := slices.Concat([]comparison{compareWorks, compare, compareHandshakes, compareCosts, compareReloads,
 		compareEnd}, annotations, snippets,
-		[]comparison{compareTenants, compareStreams, scale}, metrics)
+		[]comparison{compareTenants, compareStreams, scale}, metrics, []comparison{compareWebhook})
 	switch {
 	case o.against != "" && o.http:
 		parts = []comparison{compareCommitWorks}
@@ -114,7 +114,7 @@ func (o options) parts() []comparison {
 	case o.streams:
 		parts = []comparison{compareStreams}
 	case o.http:
-		parts = parts[:len(parts)-3-len(metrics)]
+		parts = parts[:len(parts)-3-len(metrics)-1]
 	case o.annotations:
 		parts = annotations
 	case o.snippets:
@@ -123,6 +123,8 @@ func (o options) parts() []comparison {
 		parts = []comparison{compareTenants}
 	case o.metrics:
 		parts = metrics
+	case o.webhook:
+		parts = []comparison{compareWebhook}
 	}
 	return parts
 }
@@ -183,6 +185,7 @@ func parse(arguments []string) (options, error) {
 	flags.BoolVar(&o.snippets, "snippets", false, "measure only the cost of snippets")
 	flags.BoolVar(&o.tenants, "tenants", false, "measure only the effect of one namespace on another")
 	flags.BoolVar(&o.metrics, "metrics", false, "measure only the cost of metrics")
+	flags.BoolVar(&o.webhook, "webhook", false, "measure only the admission webhook")
 	flags.BoolVar(&o.streams, "streams", false, "TCP and UDP alone")
 	flags.BoolVar(&o.noStreams, "no-streams", false, "leave out TCP and UDP")
 	if err := flags.Parse(arguments); err != nil {
@@ -226,11 +229,12 @@ func (o options) complete(hosts string) (options, error) {
 		o.hosts = append(o.hosts, n)
 	}
 	slices.Sort(o.hosts)
-	alone := slices.DeleteFunc([]bool{o.streams, o.http, o.annotations, o.snippets, o.tenants, o.metrics},
+	alone := slices.DeleteFunc([]bool{o.streams, o.http, o.annotations, o.snippets, o.tenants, o.metrics, o.webhook},
 		func(given bool) bool { return !given })
 	if len(alone) > 1 || o.streams && o.noStreams {
 		return o, errors.New(
-			"only one of -streams, -no-streams, -http, -annotations, -snippets, -tenants and -metrics can be used")
+			"only one of -streams, -no-streams, -http, -annotations, -snippets, -tenants, -metrics and -webhook can be " +
+				"used")
 	}
 	if o.rounds < 1 || o.connections < 1 || o.changes < 1 {
 		return o, errors.New("-rounds, -connections and -changes must be at least 1")

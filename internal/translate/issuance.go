@@ -175,7 +175,9 @@ func (t *Translator) wanted(host string) *certificateRequest {
 	if certificate == nil {
 		return nil
 	}
-	return &certificateRequest{certificate: certificate, object: t.results.Get(certificate.Origin).Object, refusal: refusal}
+	return &certificateRequest{
+		certificate: certificate, object: t.results.Get(certificate.Origin).Object, refusal: refusal,
+	}
 }
 
 // fromIssuer returns the certificate that a host needs from an issuer, and the reason why no issuer can issue it. It

@@ -134,7 +134,8 @@ func (p *preview) problems(names []string) []report.Problem {
 	if void := voidWithPassthrough(p.Result, p.passedIn); void != nil {
 		all = append(all, *void)
 	}
-	all = append(all, nameProblems(p.Result, p.ref, p.merged, func(name string) *hosts.Named { return p.given[name] })...)
+	given := func(name string) *hosts.Named { return p.given[name] }
+	all = append(all, nameProblems(p.Result, p.ref, p.merged, given)...)
 	for _, host := range names {
 		all = append(all, p.merges[host].merged.Problems[p.ref]...)
 	}
@@ -210,8 +211,8 @@ func (p *preview) latest(host string) *hosts.Merged {
 	return old.merged
 }
 
-// touches reports whether the stored version or the new version of the Ingress affects the settings of a host, unless it
-// does so by the wildcard that covers the host.
+// touches reports whether the stored version or the new version of the Ingress affects the settings of a host, other
+// than by the wildcard that covers the host.
 func (p *preview) touches(host string) bool {
 	if _, certificate := p.Certificates[host]; certificate || p.Rules(host) {
 		return true

@@ -49,6 +49,7 @@ type Handler struct {
 	// A review takes its part of bodies before it reads the body, and its part of work afterwards. Each is released in
 	// any case, so reviews cannot wait for each other forever.
 	bodies, work *semaphore.Weighted
+	large        *largeReviews
 	counts       *counters
 }
 
@@ -57,7 +58,8 @@ type Handler struct {
 func NewHandler(leaving func() bool, log *zap.Logger) *Handler {
 	return &Handler{
 		log: log, leaving: leaving, slots: make(chan struct{}, maxReviews),
-		bodies: semaphore.NewWeighted(maxBodies), work: semaphore.NewWeighted(maxWork), counts: newCounters(),
+		bodies: semaphore.NewWeighted(maxBodies), work: semaphore.NewWeighted(maxWork), large: newLargeReviews(),
+		counts: newCounters(),
 	}
 }
 
@@ -142,6 +144,21 @@ func (h *Handler) review(ctx context.Context, v *translate.View, r *http.Request
 	if size < 0 {
 		size = maxBody
 	}
+	// read is when the body was read. Until then, the review waits for its client, and uses no processor.
+	var read time.Time
+	if size > largeBody {
+		leave, err := h.large.enter(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer func() {
+			if read.IsZero() {
+				leave(0)
+			} else {
+				leave(time.Since(read))
+			}
+		}()
+	}
 	leaveBodies, err := enter(ctx, h.bodies, size)
 	if err != nil {
 		return nil, err
@@ -151,6 +168,14 @@ func (h *Handler) review(ctx context.Context, v *translate.View, r *http.Request
 	if err != nil {
 		return nil, err
 	}
+	read = time.Now()
+	return h.decide(ctx, v, text, begin)
+}
+
+// decide decodes a review and decides about the Ingress.
+func (h *Handler) decide(ctx context.Context, v *translate.View, text []byte, begin time.Time) (
+	*admissionv1.AdmissionReview, error,
+) {
 	values, err := scan(text)
 	if err != nil {
 		return nil, err

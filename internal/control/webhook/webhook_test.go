@@ -266,7 +266,7 @@ func (r *running) occupied() (rest string, writers []*io.PipeWriter, statuses ch
 	body := review("{}")
 	// On a slow machine the first reviews may end before the last ones begin. The connections are open at the next try.
 	fixture.Eventually(r, "429", func() error {
-		writers, statuses = r.begin(body[:10])
+		writers, statuses = r.begin(10, body[:10], int64(len(body)))
 		if status, _ := r.post(path, strings.NewReader(body)); status != http.StatusTooManyRequests {
 			for _, w := range writers {
 				_ = w.Close()
@@ -278,14 +278,19 @@ func (r *running) occupied() (rest string, writers []*io.PipeWriter, statuses ch
 	return body[10:], writers, statuses
 }
 
-// begin starts ten reviews, and sends the beginning of their bodies.
-func (r *running) begin(text string) (writers []*io.PipeWriter, statuses chan int) {
-	statuses = make(chan int, 10)
-	for range cap(statuses) {
+// begin starts n reviews, and sends the beginning of their bodies, which have the given size.
+func (r *running) begin(n int, text string, size int64) (writers []*io.PipeWriter, statuses chan int) {
+	statuses = make(chan int, n)
+	for range n {
 		reader, writer := io.Pipe()
 		writers = append(writers, writer)
+		request, err := http.NewRequest(http.MethodPost, "https://"+r.address+path, reader)
+		if err != nil {
+			r.Fatal(err)
+		}
+		request.ContentLength = size
 		go func() {
-			response, err := r.Post("https://"+r.address+path, "application/json", reader)
+			response, err := r.Do(request)
 			if err != nil {
 				statuses <- 0
 				return
@@ -316,6 +321,25 @@ func TestTooMany(t *testing.T) {
 		_ = w.Close()
 	}
 	r.answer(review("{}"))
+}
+
+// TestTooManyLarge checks that large reviews take few places, so that others are answered meanwhile.
+func TestTooManyLarge(t *testing.T) {
+	r := start(t)
+	large := review(`{"a":"` + strings.Repeat("x", 2<<20) + `"}`)
+	fixture.Eventually(t, "429", func() error {
+		writers, statuses := r.begin(2, large[:10], int64(len(large)))
+		status, _ := r.post(path, strings.NewReader(large))
+		r.answer(review("{}"))
+		for _, w := range writers {
+			_ = w.CloseWithError(io.ErrUnexpectedEOF)
+			fixture.Receive(t, "the end of a review", statuses)
+		}
+		if status != http.StatusTooManyRequests {
+			return fmt.Errorf("the status is %d", status)
+		}
+		return nil
+	})
 }
 
 // TestIdleConnections checks that idle connections of other programs do not prevent a review.
