@@ -11,6 +11,20 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
+// countedConn returns both ends of a connection that k and the connection limiter count. The client's end has a
+// deadline.
+func (k *connSet) countedConn(t *testing.T) (client net.Conn, n *clientConn) {
+	t.Helper()
+	client, conn := net.Pipe()
+	if err := client.SetDeadline(time.Now().Add(fixture.Patience)); err != nil {
+		t.Fatal(err)
+	}
+	n = &clientConn{Conn: conn}
+	n.place = process.clients.Enter(connlimit.Client{}, n)
+	k.expect()
+	return client, n
+}
+
 // TestPushAfterTheEnd checks that a server that is shut down closes the connections that it gets late, and those that
 // wait for it. A connection that stayed in its channel would keep its place, and its connSet would never end.
 func TestPushAfterTheEnd(t *testing.T) {
@@ -20,13 +34,7 @@ func TestPushAfterTheEnd(t *testing.T) {
 		all := &servers{}
 		s := &server{connSet: k, of: all, conns: make(chan net.Conn, maxHandedOver), done: make(chan struct{})}
 		k.latest = all
-		client, conn := net.Pipe()
-		if err := client.SetDeadline(time.Now().Add(fixture.Patience)); err != nil {
-			t.Fatal(err)
-		}
-		n := &clientConn{Conn: conn}
-		n.place = process.clients.Enter(connlimit.Client{}, n)
-		k.expect()
+		client, n := k.countedConn(t)
 		all.conns++
 		if i%2 == 0 {
 			s.push(n)

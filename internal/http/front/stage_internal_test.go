@@ -5,10 +5,6 @@ import (
 	"io"
 	"net"
 	"testing"
-	"time"
-
-	"github.com/k8singress/k8singress/internal/process/connlimit"
-	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 // TestStageAfterTheEnd checks that a connection that is passed to listener wrappers while or after their listener ends
@@ -19,13 +15,7 @@ func TestStageAfterTheEnd(t *testing.T) {
 	w := &wrapping{conns: k, held: map[*clientConn]bool{}}
 	for i := range 1000 {
 		s := &stage{of: w, queue: make(chan net.Conn), done: make(chan struct{})}
-		client, conn := net.Pipe()
-		if err := client.SetDeadline(time.Now().Add(fixture.Patience)); err != nil {
-			t.Fatal(err)
-		}
-		n := &clientConn{Conn: conn}
-		n.place = process.clients.Enter(connlimit.Client{}, n)
-		k.expect()
+		client, n := k.countedConn(t)
 		w.transit.Add(1)
 		if i%2 == 0 {
 			_ = s.Close()
