@@ -65,6 +65,15 @@ func (n *clientConn) readProxyHeader(m *connConfig) bool {
 	return !n.proxied || n.place.Move(m.of.client(n.RemoteAddr()))
 }
 
+// leaveWrapper is called when a listener wrapper before TLS returns the connection. client is the client as the wrapper
+// describes it. leaveWrapper returns false if this client has reached its limit. What the wrapper has read, such as a
+// PROXY protocol header, does not count as data of the client: otherwise the connection of a client that sends nothing
+// else could not be closed to make room.
+func (n *clientConn) leaveWrapper(client connlimit.Client) bool {
+	n.hasData.Store(false)
+	return n.place.Move(client)
+}
+
 func (n *clientConn) Read(b []byte) (int, error) {
 	count, err := n.Conn.Read(b)
 	if count > 0 && !n.hasData.Load() {

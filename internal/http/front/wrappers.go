@@ -126,7 +126,7 @@ func (w *wrapping) closed(n *clientConn) {
 func (w *wrapping) wrappedBelowTLS(n *clientConn, conn net.Conn, _ *tls.Conn) {
 	m, wrapped := w.config, false
 	defer func() { w.conns.settle(n, m, wrapped) }()
-	if !n.place.Move(m.of.client(conn.RemoteAddr())) {
+	if !n.leaveWrapper(m.of.client(conn.RemoteAddr())) {
 		_ = conn.Close()
 		return
 	}
