@@ -118,9 +118,17 @@ func (x *Exchange) Conclude(err error) {
 		x.End()
 	default:
 		if status := StatusOf(err); status == http.StatusBadGateway || status == http.StatusGatewayTimeout {
-			x.responseStatus = cmp.Or(x.responseStatus, status)
-			x.Done(true)
+			x.Failed(status)
 		}
 		x.End()
+	}
+}
+
+// Failed ends the current attempt as a failure of the endpoint. status is the status of the error. Logs have it if the
+// endpoint has sent no status: 504 after a timeout, and 502 in general.
+func (x *Exchange) Failed(status int) {
+	if x.open {
+		x.responseStatus = cmp.Or(x.responseStatus, status)
+		x.Done(true)
 	}
 }

@@ -186,10 +186,12 @@ func TestAttempts(t *testing.T) {
 		attempt(time.Second, func() { x.Done(true) })
 		attempt(2*time.Second, func() { x.SetResponseStatus(404); x.Done(false) })
 		attempt(3*time.Second, func() { x.Conclude(exchange.Fail(504, nil)) })
+		attempt(5*time.Second, func() { x.Failed(504); x.Failed(500) })
 		attempt(4*time.Second, func() { x.SetResponseStatus(200); x.Conclude(exchange.Fail(502, nil)) })
 		want := []exchange.Attempt{
 			{"a:1", 502, 0, time.Second, true}, {"a:1", 404, 0, 2 * time.Second, false},
-			{"a:1", 504, 0, 3 * time.Second, false}, {"a:1", 200, 0, 4 * time.Second, false},
+			{"a:1", 504, 0, 3 * time.Second, false}, {"a:1", 504, 0, 5 * time.Second, false},
+			{"a:1", 200, 0, 4 * time.Second, false},
 		}
 		if got := x.Attempts(); !slices.Equal(got, want) {
 			t.Errorf("the attempts are %+v, want %+v", got, want)

@@ -126,6 +126,8 @@ type front struct {
 	// directives are the directives of a program, or nil.
 	directives *exchange.Directives
 	errs       chan error
+	// tried is called with the attempts of each request, unless it is nil.
+	tried func([]exchange.Attempt)
 }
 
 func inFront(t testing.TB, s *proxy.Settings, b *balancer.Backend) *front {
@@ -158,6 +160,9 @@ func (f *front) answer(r *message.Request, w message.Writer, says bool) {
 	}
 	err := f.pool.Forward(x, f.settings, f.secured)
 	x.Conclude(err)
+	if f.tried != nil {
+		f.tried(x.Attempts())
+	}
 	f.errs <- err
 	if err != nil && says && !w.Started() {
 		status := exchange.StatusOf(err)

@@ -180,7 +180,7 @@ func (r *request) finishAttempt(err error) (again bool, _ error) {
 	case addressForbidden, nameRejected:
 		r.End()
 	default:
-		r.Done(true)
+		r.Failed(exchange.StatusOf(failed))
 	}
 	return r.retryAllowed(kind), failed
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/proxy"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/tests/fixture"
@@ -22,6 +23,27 @@ func TestHangingEndpoint(t *testing.T) {
 	s := settings()
 	s.Read = 50 * time.Millisecond
 	timeout(t, s)
+}
+
+// TestStatusOfTimeout checks that logs have the status 504 for each attempt that has timed out, like nginx.
+func TestStatusOfTimeout(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	silent := func(net.Conn, *http.Request) bool { <-release; return false }
+	s := settings(ir.RetryOnTimeout)
+	s.Read, s.Tries = 50*time.Millisecond, 3
+	var attempts []exchange.Attempt
+	f := &front{pool: pool(t), settings: s, backend: of(serve(t, silent), serve(t, silent), serve(t, silent)),
+		errs: make(chan error, 1), tried: func(all []exchange.Attempt) { attempts = all }}
+	f.ServeHTTP(httptest.NewRecorder(), request(t, http.MethodGet, ""))
+	if err := <-f.errs; exchange.StatusOf(err) != http.StatusGatewayTimeout || len(attempts) != 3 {
+		t.Fatalf("the error is %v after the attempts %v", err, attempts)
+	}
+	for _, attempt := range attempts {
+		if attempt.Status != http.StatusGatewayTimeout {
+			t.Errorf("the status of an attempt is %d", attempt.Status)
+		}
+	}
 }
 
 // TestSlowButAlive checks that the timeout limits the time without data, not the duration of the whole response.
