@@ -58,8 +58,11 @@ func NewServer(handler *Handler, log *zap.Logger) *Server {
 }
 
 // Configure sets the address and the source of certificates. If the address is empty, the server stops listening. It
-// does not wait.
+// does not wait, but it asks for a certificate once, so that Files logs a wrong file before the first handshake.
 func (s *Server) Configure(address string, certificates Certificates) {
+	if certificates != nil {
+		_, _ = certificates(nil)
+	}
 	s.certificates.Store(&certificates)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,7 +19,9 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
+	"go.uber.org/zap/zaptest/observer"
 	admissionv1 "k8s.io/api/admission/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
@@ -422,8 +424,12 @@ func TestFiles(t *testing.T) {
 	r := start(t)
 	folder := t.TempDir()
 	certificate, key := filepath.Join(folder, "cert"), filepath.Join(folder, "key")
-	files := webhook.NewFiles(certificate, key, zaptest.NewLogger(t))
+	core, logs := observer.New(zap.ErrorLevel)
+	files := webhook.NewFiles(certificate, key, zap.New(core))
 	r.server.Configure(r.address, files.GetCertificate)
+	if logs.FilterMessage("cannot read the certificate of the admission webhook").Len() != 1 {
+		t.Error("the log does not have the missing file before the first handshake")
+	}
 	serves := func(name string) func() error {
 		return func() error {
 			c, err := tls.Dial("tcp", r.address, &tls.Config{InsecureSkipVerify: true})
