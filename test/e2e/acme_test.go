@@ -197,6 +197,9 @@ func TestAccountContact(t *testing.T) {
 // TestKilledLeaderLosesNoHost checks that all hosts get certificates after the leader was killed during its orders: for
 // forty hosts after fifteen orders, or with -short for twenty after eleven.
 func TestKilledLeaderLosesNoHost(t *testing.T) {
+	// It waits for orders most of the time. Among the tests that run in parallel, only this one starts replicas, which
+	// use the same ports and the same Lease as in other tests.
+	t.Parallel()
 	r := newReplicas(t, 3)
 	count, before := 40, 15
 	if testing.Short() {

@@ -21,6 +21,7 @@ import (
 // TestStorageContract runs the unit tests of the storage, which can use a real API server. They are in the other
 // module, so they are a separate program.
 func TestStorageContract(t *testing.T) {
+	t.Parallel() // It waits for locks most of the time, and uses no port and no object of another test.
 	cluster, _ := harness.Inside()
 	program := filepath.Join(t.TempDir(), "kubestorage.test")
 	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", program, "./internal/kube/storage")
