@@ -46,8 +46,8 @@ func TestFlagsAndServers(t *testing.T) {
 	}
 }
 
-// TestTypesOfFlags checks that the help of each command shows the type of each flag, and no word of its description as a
-// type. Package pflag takes a text between backticks as the type.
+// TestTypesOfFlags checks that the help of each command shows the type of each flag, and no word of its description as
+// a type. Package pflag takes a text between backticks as the type.
 func TestTypesOfFlags(t *testing.T) {
 	parent := &cobra.Command{Use: "k8singress"}
 	commands(parent)

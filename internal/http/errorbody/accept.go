@@ -9,13 +9,18 @@ import (
 // offers are the media types of the formats, as a type and a subtype.
 var offers = [len(formats)]struct{ major, minor string }{
 	text: {"text", "plain"}, html: {"text", "html"}, json: {"application", "json"},
+	problem: {"application", "problem+json"},
 }
+
+// jsonSuffix is the end of media types whose syntax is JSON (RFC 6839). A client that accepts such a type can read a
+// body in the format problem.
+const jsonSuffix = "+json"
 
 // preference says how much a client prefers a format. A more specific media range overrides less specific ranges, and
 // among equal ranges the first counts.
 type preference struct {
-	// specificity is 3 for the media type itself, 2 for a range of subtypes, 1 for */*, and 0 if the client does not
-	// accept the format.
+	// specificity is 4 for the media type itself, 3 for another type with the same suffix, 2 for a range of subtypes, 1
+	// for */*, and 0 if the client does not accept the format.
 	specificity int
 	// weight is the quality value in thousandths.
 	weight int
@@ -75,20 +80,31 @@ func read(element string, at int, preferences *[len(formats)]preference) {
 		return
 	}
 	for i := range preferences {
-		specificity := 0
-		switch offer := &offers[i]; {
-		case major == "*" && minor == "*":
-			specificity = 1
-		case !strings.EqualFold(major, offer.major):
-		case minor == "*":
-			specificity = 2
-		case strings.EqualFold(minor, offer.minor):
-			specificity = 3
-		}
-		if specificity > preferences[i].specificity {
+		if specificity := specificityOf(major, minor, i); specificity > preferences[i].specificity {
 			preferences[i] = preference{specificity, weight, at}
 		}
 	}
+}
+
+// specificityOf returns the specificity of a media range for the format with the given index.
+func specificityOf(major, minor string, format int) int {
+	offer := &offers[format]
+	switch {
+	case major == "*" && minor == "*":
+		return 1
+	case strings.EqualFold(major, offer.major) && strings.EqualFold(minor, offer.minor):
+		return 4
+	case format == problem && major != "*" && hasJSONSuffix(minor):
+		return 3
+	case strings.EqualFold(major, offer.major) && minor == "*":
+		return 2
+	}
+	return 0
+}
+
+func hasJSONSuffix(minor string) bool {
+	at := len(minor) - len(jsonSuffix)
+	return at > 0 && strings.EqualFold(minor[at:], jsonSuffix)
 }
 
 const maxWeight = 1000

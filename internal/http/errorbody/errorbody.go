@@ -26,6 +26,8 @@ var (
 	textType = message.ContentType.Field("text/plain; charset=utf-8")
 	htmlType = message.ContentType.Field("text/html; charset=utf-8")
 	jsonType = message.ContentType.Field("application/json")
+	// problemType is the type of problem details (RFC 9457).
+	problemType = message.ContentType.Field("application/problem+json")
 
 	// vary makes shared caches store a response for each value of Accept: some caches store responses with the status
 	// 404 or 410. There is no Cache-Control, as in nginx: no-store would prevent caches from protecting endpoints.
@@ -73,9 +75,10 @@ const (
 	text = iota
 	html
 	json
+	problem
 )
 
-var formats = prepared([3]format{
+var formats = prepared([4]format{
 	text: {
 		contentType:  textType,
 		head:         title,
@@ -100,10 +103,20 @@ var formats = prepared([3]format{
 		server: `,"server":"k8singress"`, beforeID: `,"request_id":"`, afterID: `"`, end: "}\n",
 		escape: escapeJSON,
 	},
+	problem: {
+		contentType: problemType,
+		// With the type about:blank, the title is the name of the status.
+		head: func(status, name string) string {
+			return `{"type":"about:blank","title":"` + name + `","status":` + status
+		},
+		beforeReason: `,"detail":"`, afterReason: `"`,
+		server: `,"server":"k8singress"`, beforeID: `,"request_id":"`, afterID: `"`, end: "}\n",
+		escape: escapeJSON,
+	},
 })
 
 // prepared fills the heads of the formats, so that an error response only needs to join strings.
-func prepared(all [3]format) [3]format {
+func prepared(all [4]format) [4]format {
 	for i := range all {
 		for n := range all[i].heads {
 			all[i].heads[n] = all[i].headOf(firstStatus + n)

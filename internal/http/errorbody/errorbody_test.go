@@ -18,6 +18,7 @@ const (
 	plain = "text/plain; charset=utf-8"
 	page  = "text/html; charset=utf-8"
 	data  = "application/json"
+	fault = "application/problem+json"
 )
 
 // bodyFor returns the body for a client with these values of Accept, and the response.
@@ -68,6 +69,10 @@ func TestBodies(t *testing.T) {
 			`{"status":429,"error":"Too Many Requests","server":"k8singress","request_id":"7f"}` + "\n"},
 		{errorbody.Error{Status: 400, Reason: "host"}, data,
 			`{"status":400,"error":"Bad Request","reason":"host","server":"k8singress"}` + "\n"},
+		{errorbody.Error{Status: 400, Reason: "host", ID: "7f"}, fault, `{"type":"about:blank","title":"Bad Request",` +
+			`"status":400,"detail":"host","server":"k8singress","request_id":"7f"}` + "\n"},
+		{errorbody.Error{Status: 503}, fault, `{"type":"about:blank","title":"Service Unavailable","status":503,` +
+			`"server":"k8singress"}` + "\n"},
 	} {
 		got, response := bodyFor(&c.of, c.accept)
 		if got != c.want || response.Length != int64(len(got)) || response.Status != c.of.Status {
@@ -110,6 +115,17 @@ func TestFormats(t *testing.T) {
 		{[]string{"text/html;q=0.x"}, plain}, {[]string{"text/html;q"}, plain}, {[]string{"text/html;q=1."}, page},
 		{[]string{"text/htmlx"}, plain}, {[]string{"*/html"}, plain}, {[]string{"/"}, plain},
 		{[]string{",,;;,"}, plain},
+		{[]string{fault}, fault}, {[]string{"Application/Problem+JSON; charset=utf-8"}, fault},
+		{[]string{"application/problem+json, application/json"}, fault}, {[]string{"text/html, " + fault}, page},
+		{[]string{"application/json, application/problem+json"}, data}, {[]string{"*/*, " + fault}, fault},
+		{[]string{"application/problem+json;q=0.1, application/json"}, data}, {[]string{fault + ";q=0"}, plain},
+		{[]string{"application/vnd.api+json"}, fault}, {[]string{"application/LD+JSON, */*;q=0.1"}, fault},
+		{[]string{"application/hal+json, application/json"}, data}, {[]string{"model/gltf+json"}, fault},
+		{[]string{"application/ld+json, application/problem+json;q=0"}, plain},
+		{[]string{"application/problem+json;q=0.1, application/ld+json, text/html;q=0.5"}, page},
+		{[]string{"application/*;q=0.1, application/ld+json"}, fault},
+		{[]string{"application/+json"}, plain}, {[]string{"application/ld+jsonx"}, plain},
+		{[]string{"application/problem+xml"}, plain}, {[]string{"*/ld+json"}, plain},
 	} {
 		_, response := bodyFor(&errorbody.Error{Status: 404}, c.accept...)
 		vary, _ := response.Fields.Joined("Vary")
@@ -167,7 +183,8 @@ func TestGRPC(t *testing.T) {
 // FuzzBodies checks with any request ID and Accept that the body is well-formed, that no character of the ID can leave
 // its place, and that the format is one that the client accepts.
 func FuzzBodies(f *testing.F) {
-	for _, accept := range []string{"", "text/html", data, `a/b;c="d,e";q=0.1, */*;q=0.2`, "text/*;q=0,application/*"} {
+	for _, accept := range []string{"", "text/html", data, `a/b;c="d,e";q=0.1, */*;q=0.2`, "text/*;q=0,application/*",
+		fault, "a/ld+json"} {
 		f.Add("7f", accept)
 		f.Add("<script>alert(1)</script>", accept)
 		f.Add(`"\&'`+"\x00\xff\r\n", accept)
@@ -191,6 +208,16 @@ func FuzzBodies(f *testing.F) {
 				ID            string `json:"request_id"`
 			}
 			if err := json.Unmarshal([]byte(body), &got); err != nil || got.Status != 502 || got.ID != string(visible) {
+				t.Errorf("%q: %v", body, err)
+			}
+		case fault:
+			var got struct {
+				Type, Title, Server string
+				Status              int
+				ID                  string `json:"request_id"`
+			}
+			if err := json.Unmarshal([]byte(body), &got); err != nil || got.Status != 502 || got.ID != string(visible) ||
+				got.Title != "Bad Gateway" || got.Type != "about:blank" {
 				t.Errorf("%q: %v", body, err)
 			}
 		default:
@@ -226,7 +253,11 @@ func checkPage(t *testing.T, body, id string) {
 func names(accept, media string) bool {
 	media, _, _ = mime.ParseMediaType(media)
 	major, _, _ := strings.Cut(media, "/")
-	return slices.ContainsFunc([]string{media, major + "/*", "*/*"},
+	ranges := []string{media, major + "/*", "*/*"}
+	if media == fault {
+		ranges = append(ranges, "+json")
+	}
+	return slices.ContainsFunc(ranges,
 		func(is string) bool { return strings.Contains(strings.ToLower(accept), is) })
 }
 

@@ -117,6 +117,8 @@ func TestErrorBodies(t *testing.T) {
 				"<h1>403 Forbidden</h1>\n<p>k8singress, request ID <code>ID</code></p>\n</body>\n</html>\n"},
 			{"bare.example", "/", "application/json, */*;q=0.1", 410,
 				`{"status":410,"error":"Gone","server":"k8singress","request_id":"ID"}` + "\n"},
+			{"bare.example", "/problem", "application/problem+json", 410, `{"type":"about:blank","title":"Gone",` +
+				`"status":410,"server":"k8singress","request_id":"ID"}` + "\n"},
 			{"pages.example", "/", "", 503, "page of 503"},
 			{"own.example", "/", "", 404, "own"},
 			{"replaced.example", "/", "", 402, "page"},
