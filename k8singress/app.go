@@ -129,7 +129,7 @@ func newEngine(s settings.Config, log *zap.Logger) (*engine.Engine, error) {
 
 func (a *App) registerMetrics(registry *prometheus.Registry) error {
 	for _, c := range slices.Concat(a.engine.Collectors(), requests.collectors(), handedOver.collectors(),
-		[]prometheus.Collector{resources{}, panicCounter, failedHandshakes}) {
+		[]prometheus.Collector{resources{}, panicCounter, failedHandshakes, failedProxyHeaders}) {
 		if err := registry.Register(c); err != nil && !errors.As(err, new(prometheus.AlreadyRegisteredError)) {
 			return fmt.Errorf("registering metrics: %w", err)
 		}

@@ -127,10 +127,11 @@ func TestShareOfAnAddressAtThePorts(t *testing.T) {
 }
 
 // TestShareOfAnAddressBehindPROXY checks that connections of a load balancer are counted for the clients in its PROXY
-// protocol headers, and that silent clients behind it are closed to make room.
+// protocol headers, and that silent clients behind it are closed to make room. A connection without a valid header is
+// counted and logged.
 func TestShareOfAnAddressBehindPROXY(t *testing.T) {
 	t.Setenv(filesOfCaddy, "400")
-	c := launchWith(t, `use-proxy-protocol: "true", proxy-real-ip-cidr: 127.0.0.1/32`, "")
+	c := launchWith(t, `use-proxy-protocol: "true", proxy-real-ip-cidr: 127.0.0.1/32`, "health_metrics")
 	const hostile, honest = "PROXY TCP4 192.0.2.1 127.0.0.1 1111 80\r\n", "PROXY TCP4 192.0.2.2 127.0.0.1 1111 80\r\n"
 	c.opens(100, "127.0.0.1", c.https, hostile)
 	c.mustAnswer(c.https, honest)
@@ -138,6 +139,9 @@ func TestShareOfAnAddressBehindPROXY(t *testing.T) {
 	c.opens(300, "127.0.0.1", c.http, hostile+halfHead)
 	c.mustAnswer(c.http, honest)
 	c.mustAnswer(c.https, honest)
+	c.opens(1, "127.0.0.1", c.http, halfHead)
+	c.becomes("counted", func() error { return c.measures("k8singress_proxy_header_failures_total", "1") })
+	c.becomes("logged", func() error { return c.logs("\"closing a connection: its peer sent no valid PROXY", "1") })
 }
 
 // TestExemptProxiesHaveNoShare checks that the proxies in proxy-real-ip-cidr may have more connections than other

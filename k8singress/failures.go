@@ -21,7 +21,7 @@ const (
 )
 
 // failureKey identifies similar failures, for which at most one line is logged per failurePeriod: failures of the same
-// Ingress with the same message, status and level.
+// Ingress with the same message, status and level. Failures of connections have neither a status nor an Ingress.
 type failureKey struct {
 	what, origin string
 	status       int
@@ -89,8 +89,11 @@ func (f *failureLog) count(log *zap.Logger, key failureKey) {
 	if n == 0 {
 		return
 	}
-	log.Log(key.level, "failures left out of the log: "+key.what,
-		zap.String("ingress", key.origin), zap.Int("status", key.status), zap.Int("left_out", n))
+	var fields []zap.Field
+	if key.status != 0 {
+		fields = append(fields, zap.String("ingress", key.origin), zap.Int("status", key.status))
+	}
+	log.Log(key.level, "failures left out of the log: "+key.what, append(fields, zap.Int("left_out", n))...)
 }
 
 // shortened truncates a string that is longer than maxLogged.

@@ -209,7 +209,9 @@ func (l *Listener) startMetrics() {
 func (l *Listener) admit(conn net.Conn) net.Conn {
 	options := &l.table.Global().Clients
 	if options.ProxyProtocol && l.table.Clients().Trusts(netconn.AddrPort(conn.RemoteAddr()).Addr()) {
-		return netconn.NewProxied(conn, cmp.Or(options.ProxyTimeout, ir.ProxyTimeout))
+		proxied := netconn.NewProxied(conn, cmp.Or(options.ProxyTimeout, ir.ProxyTimeout))
+		proxied.OnFailure(func(err error) { proxyHeaderFailed(logs.Logger("k8singress"), conn, err) })
+		return proxied
 	}
 	return conn
 }

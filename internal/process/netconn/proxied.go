@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 type Proxied struct {
 	replayed
 	timeout time.Duration
+	failed  func(error)
 	once    sync.Once
 	err     error
 	// source is the address of the client in the header. destination is the address in the header to which the client
@@ -36,10 +38,22 @@ func NewProxied(conn net.Conn, timeout time.Duration) *Proxied {
 	return &Proxied{replayed: replayed{Conn: conn}, timeout: timeout}
 }
 
+// OnFailure makes ReadHeader call failed if the header is invalid or does not arrive in time. failed is not called for
+// a connection that ends before any data, because load balancers check ports in this way. OnFailure must be called
+// before all other methods.
+func (p *Proxied) OnFailure(failed func(error)) { p.failed = failed }
+
 // ReadHeader reads the header, if it was not read yet. It returns io.EOF if the peer has closed the connection without
 // sending any data.
 func (p *Proxied) ReadHeader() error {
-	p.once.Do(func() { p.err = p.readHeader() })
+	p.once.Do(func() {
+		var begun bool
+		begun, p.err = p.readHeader()
+		isLate := errors.Is(p.err, os.ErrDeadlineExceeded)
+		if p.err != nil && p.failed != nil && (begun || isLate) && !errors.Is(p.err, net.ErrClosed) {
+			p.failed(p.err)
+		}
+	})
 	return p.err
 }
 
@@ -84,24 +98,25 @@ const (
 	longestLine = 107
 )
 
-// readHeader reads the header, which may arrive in several packets, and keeps the bytes after it for Read.
-func (p *Proxied) readHeader() error {
+// readHeader reads the header, which may arrive in several packets, and keeps the bytes after it for Read. begun
+// reports whether any data has arrived.
+func (p *Proxied) readHeader() (begun bool, err error) {
 	if err := p.SetReadDeadline(time.Now().Add(p.timeout)); err != nil {
-		return err
+		return false, err
 	}
 	reader := bufio.NewReaderSize(p.Conn, usualHeader)
 	if _, err := reader.Peek(1); err != nil {
-		return err
+		return false, err
 	}
 	if err := p.parse(reader); errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
+		return true, io.ErrUnexpectedEOF
 	} else if err != nil {
-		return err
+		return true, err
 	}
 	if n := reader.Buffered(); n > 0 {
 		p.ahead, _ = reader.Peek(n) // Peek only fails if it has to read.
 	}
-	return p.SetReadDeadline(time.Time{})
+	return true, p.SetReadDeadline(time.Time{})
 }
 
 // unspecified is the start of a version 2 header without addresses: the command PROXY with the address family

@@ -102,6 +102,8 @@ func TestProxiedWithoutHeader(t *testing.T) {
 				wait = 50 * time.Millisecond
 			}
 			conn := netconn.NewProxied(accepted, wait)
+			var failures []error
+			conn.OnFailure(func(err error) { failures = append(failures, err) })
 			if _, err := conn.Write([]byte("answer")); !errors.Is(err, c.want) {
 				t.Errorf("writing: %v, want %v", err, c.want)
 			}
@@ -110,6 +112,11 @@ func TestProxiedWithoutHeader(t *testing.T) {
 			}
 			if conn.RemoteAddr() != accepted.RemoteAddr() {
 				t.Errorf("the client is %v", conn.RemoteAddr())
+			}
+			// A connection that ends before any data is a check of the port.
+			if c.want == io.EOF && len(failures) > 0 || c.want != io.EOF && (len(failures) != 1 ||
+				!errors.Is(failures[0], c.want)) {
+				t.Errorf("the reported failures are %v", failures)
 			}
 			_ = conn.Close()
 			if got, _ := io.ReadAll(client); len(got) > 0 {
