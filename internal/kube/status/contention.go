@@ -11,6 +11,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
 const (
@@ -23,9 +24,9 @@ const (
 )
 
 // contention decides for which objects the status is not written for some time, because another controller keeps
-// overwriting it. It has no clock. It is safe for concurrent use.
+// overwriting it. It is safe for concurrent use.
 type contention struct {
-	// changed is called when a pause has begun or ended.
+	// changed is called when a pause has begun or ended, which changes the result of verdicts.
 	changed func()
 
 	mu      sync.Mutex
@@ -71,6 +72,8 @@ func (c *contention) allows(ref ir.Ref, change *Change, now time.Time) bool {
 	}
 	o.until = now.Add(contentionPause)
 	c.changed()
+	// The verdict must end with the pause, also if there is nothing to write then.
+	panics.AfterFunc("status/contention", contentionPause, c.changed)
 	return false
 }
 
@@ -105,11 +108,11 @@ func (c *contention) reset() {
 }
 
 // verdicts returns a problem for each object whose status is not written now.
-func (c *contention) verdicts() (all []*report.Verdict) {
+func (c *contention) verdicts(now time.Time) (all []*report.Verdict) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for ref, o := range c.objects {
-		if !o.paused() {
+		if !o.paused() || !now.Before(o.until) {
 			continue
 		}
 		all = append(all, &report.Verdict{Object: ref, Problems: []report.Problem{{

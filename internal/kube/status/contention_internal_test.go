@@ -2,6 +2,7 @@ package status
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -47,8 +48,8 @@ func TestContention(t *testing.T) {
 			if got {
 				c.wrote(ref, change(s.uid, s.patch), now)
 			}
-			if got != s.want || (len(c.verdicts()) == 1) != !got {
-				t.Errorf("%s: after %s: %v with %v", name, s.after, got, c.verdicts())
+			if got != s.want || (len(c.verdicts(now)) == 1) != !got {
+				t.Errorf("%s: after %s: %v with %v", name, s.after, got, c.verdicts(now))
 			}
 			if paused == got {
 				changes--
@@ -63,4 +64,28 @@ func TestContention(t *testing.T) {
 			t.Errorf("%s: an object that was deleted is kept", name)
 		}
 	}
+}
+
+// TestVerdictEndsWithThePause checks that the verdict about an object ends after an hour and that this is reported, also
+// if there is nothing to write for the object.
+func TestVerdictEndsWithThePause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		changes := make(chan int, 2)
+		c := newContention(func() { changes <- 1 })
+		ref, change := ir.Ref{Kind: kinds.Ingress, Namespace: "a", Name: "web"}, &Change{UID: "1", Status: "ours"}
+		for c.allows(ref, change, time.Now()) {
+			c.wrote(ref, change, time.Now())
+		}
+		<-changes
+		time.Sleep(contentionPause - time.Second)
+		synctest.Wait()
+		if n := len(c.verdicts(time.Now())); n != 1 || len(changes) != 0 {
+			t.Errorf("before the end of the pause: %d verdicts, %d changes", n, len(changes))
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if n := len(c.verdicts(time.Now())); n != 0 || len(changes) != 1 {
+			t.Errorf("after the pause: %d verdicts, %d changes", n, len(changes))
+		}
+	})
 }

@@ -110,7 +110,7 @@ func signal(c chan<- struct{}) {
 // certificates of the webhook, and with other controllers that write the same statuses. It is empty if this replica is
 // not the leader.
 func (w *Writer) Verdicts() []*report.Verdict {
-	return slices.Concat(*w.ports.verdicts.Load(), w.webhook.Verdicts(), w.rivals.verdicts())
+	return slices.Concat(*w.ports.verdicts.Load(), w.webhook.Verdicts(), w.rivals.verdicts(time.Now()))
 }
 
 // Changed returns a channel that receives a value when the problems that Verdicts returns have changed.
