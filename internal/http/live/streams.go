@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
@@ -181,7 +182,7 @@ func (t *Table) drain(list []endingStreams) {
 	first := min(t.DrainTime(), registrationGrace)
 	rest := t.DrainTime() - first
 	panics.AfterFunc("live/streams", first, func() {
-		if list = slices.DeleteFunc(list, endingStreams.none); len(list) == 0 {
+		if list = shrinking.Trim(slices.DeleteFunc(list, endingStreams.none)); len(list) == 0 {
 			return
 		}
 		panics.AfterFunc("live/streams", rest, func() {
