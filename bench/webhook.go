@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// reviewedHosts is the number of Ingresses that reviews are compared with, and maxReview the maximum p99 of reviews.
+	// reviewedHosts is the number of Ingresses with which reviews are compared. maxReview is the maximum p99 of reviews.
 	reviewedHosts = 10_000
 	maxReview     = 50 * time.Millisecond
 	// reviewsPerKind is the number of reviews of each kind in a round, and reviewers the number of clients that send
@@ -142,7 +142,8 @@ func (r *reviewing) small(ctx context.Context, o options, to *strings.Builder) (
 				}
 				rounds = append(rounds, p99)
 			}
-			work := fmt.Sprintf("webhook at %s Ingresses, %s, %d at a time: p99", thousands(reviewedHosts), kind, clients)
+			work := fmt.Sprintf("webhook at %s Ingresses, %s, %d at a time: p99", thousands(reviewedHosts), kind,
+				clients)
 			p99 := time.Duration(middle(rounds))
 			to.WriteString(row(work, p99.Round(10*time.Microsecond).String()))
 			bars = append(bars, held(bar{Work: work, Bar: fmt.Sprintf("under %v", maxReview),

@@ -6,8 +6,8 @@ import (
 )
 
 // The limits of large reviews. Decoding a body of maxBody takes a processor for some 100 ms. So one large review is in
-// progress at a time, maxWaiting others wait before their bodies are read, and all further ones get 429 at once. After a
-// large review, the next one starts after a pause, which is rest times as long as the work of the review. So large
+// progress at a time, maxWaiting others wait before their bodies are read, and all further ones get 429 at once. After
+// a large review, the next one starts after a pause, which is rest times as long as the work of the review. So large
 // reviews take at most 1/(rest+1) of the time of one processor, and requests of clients are served meanwhile.
 const (
 	largeBody  = 1 << 20
