@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
@@ -110,10 +111,35 @@ func TestTwoLeaders(t *testing.T) {
 	if _, err := c.CoreV1().Secrets(own).Update(t.Context(), s, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	c.touch(t)
 	for _, l := range leaders {
 		c.awaitTrust(t, l)
 	}
+}
+
+// TestDeletedSecret checks that the leader notices soon that the Secret was deleted.
+func TestDeletedSecret(t *testing.T) {
+	c := newCluster(t, configured())
+	c.awaitTrust(t, c.start(t, true))
+	// After it has written caBundle, the leader pauses and checks everything once more. Then only the watch of the Secret
+	// can wake it.
+	actions, since := 0, time.Now()
+	fixture.Eventually(t, "the leader rests", func() error {
+		if n := len(c.Actions()); n != actions {
+			actions, since = n, time.Now()
+		}
+		if time.Since(since) < 3*time.Second/2 {
+			return errors.New("it is still working")
+		}
+		return nil
+	})
+	name := c.secret(t).Name
+	if err := c.CoreV1().Secrets(own).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	fixture.Eventually(t, "another Secret", func() error {
+		_, err := c.CoreV1().Secrets(own).Get(t.Context(), name, metav1.GetOptions{})
+		return err
+	})
 }
 
 // TestRefused checks that the administrator gets one verdict, and one line in the log, that say what to do.

@@ -28,8 +28,8 @@ import (
 const manager = "k8singress-webhook"
 
 const (
-	// recheck is the maximum time between two checks. Changes of the configuration are watched, but RBAC may allow only
-	// to get it.
+	// recheck is the maximum time between two checks. Changes of the configuration and of the Secret are watched, but
+	// RBAC may allow only to get them.
 	recheck = 10 * time.Minute
 	// firstPause and lastPause are the minimum and maximum time between two writes. The pause doubles while writes
 	// fail, or another client reverts them. It is reset after the time calm without a write.
@@ -46,16 +46,20 @@ func (k *Keeper) Lead(ctx context.Context) {
 	k.each(ctx, func(ctx context.Context, name string) {
 		defer k.setVerdicts(nil)
 		wake := make(chan struct{}, 1)
+		changed := func(any) {
+			select {
+			case wake <- struct{}{}:
+			default:
+			}
+		}
 		var watching panics.Group
 		defer watching.Wait()
 		watching.Go("webhook/configuration", func() {
 			watchOne(ctx, k.client.AdmissionregistrationV1().ValidatingWebhookConfigurations(),
-				&admissionv1.ValidatingWebhookConfiguration{}, name, func(any) {
-					select {
-					case wake <- struct{}{}:
-					default:
-					}
-				})
+				&admissionv1.ValidatingWebhookConfiguration{}, name, changed)
+		})
+		watching.Go("webhook/secret", func() {
+			watchOne(ctx, k.client.CoreV1().Secrets(k.namespace), &corev1.Secret{}, SecretName(name), changed)
 		})
 		k.keep(ctx, &attempt{Keeper: k, name: name}, wake)
 	})
