@@ -61,6 +61,9 @@ func addServerOptions(config map[string]any, global []caddyfile.Segment, c setti
 		}
 		if wrappers, ok := found["listener_wrappers"].([]any); ok {
 			server["listener_wrappers"] = structure.WithWrappers(wrappers)
+			if of.server == structure.HTTPSServer && readsHeaderAfterTLS(wrappers) {
+				all = append(all, serversWarning(options, headerAfterTLS))
+			}
 		}
 		if ignored := found.ignored(); ignored != "" {
 			w := serversWarning(options, ignored+" of the global option servers has no effect for hosts of Ingresses")
@@ -68,6 +71,21 @@ func addServerOptions(config map[string]any, global []caddyfile.Segment, c setti
 		}
 	}
 	return append(all, unknownAddresses(config, global, slices.Concat(c.HTTP, c.HTTPS))...), nil
+}
+
+const headerAfterTLS = "the listener wrapper proxy_protocol gets connections after the TLS handshake, but load " +
+	"balancers send the PROXY protocol header before it, so HTTPS fails: add the line tls after proxy_protocol"
+
+// readsHeaderAfterTLS reports whether the listener wrapper proxy_protocol gets connections after the TLS handshake. This
+// is the case without the wrapper tls, too.
+func readsHeaderAfterTLS(wrappers []any) bool {
+	index := func(name string) int {
+		return slices.IndexFunc(wrappers, func(w any) bool {
+			module, _ := w.(map[string]any)
+			return module["wrapper"] == name
+		})
+	}
+	return index("proxy_protocol") > index("tls")
 }
 
 func serversWarning(servers caddyfile.Segment, message string) caddyconfig.Warning {

@@ -216,8 +216,8 @@ func FuzzBodies(f *testing.F) {
 				Status              int
 				ID                  string `json:"request_id"`
 			}
-			if err := json.Unmarshal([]byte(body), &got); err != nil || got.Status != 502 || got.ID != string(visible) ||
-				got.Title != "Bad Gateway" || got.Type != "about:blank" {
+			if err := json.Unmarshal([]byte(body), &got); err != nil || got.Status != 502 ||
+				got.ID != string(visible) || got.Title != "Bad Gateway" || got.Type != "about:blank" {
 				t.Errorf("%q: %v", body, err)
 			}
 		default:

@@ -66,8 +66,8 @@ func TestContention(t *testing.T) {
 	}
 }
 
-// TestVerdictEndsWithThePause checks that the verdict about an object ends after an hour and that this is reported, also
-// if there is nothing to write for the object.
+// TestVerdictEndsWithThePause checks that the verdict about an object ends after an hour, and that this is reported,
+// also if there is nothing to write for the object.
 func TestVerdictEndsWithThePause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		changes := make(chan int, 2)
