@@ -76,8 +76,8 @@ func addServerOptions(config map[string]any, global []caddyfile.Segment, c setti
 const headerAfterTLS = "the listener wrapper proxy_protocol gets connections after the TLS handshake, but load " +
 	"balancers send the PROXY protocol header before it, so HTTPS fails: add the line tls after proxy_protocol"
 
-// readsHeaderAfterTLS reports whether the listener wrapper proxy_protocol gets connections after the TLS handshake. This
-// is the case without the wrapper tls, too.
+// readsHeaderAfterTLS reports whether the listener wrapper proxy_protocol gets connections after the TLS handshake.
+// This is the case without the wrapper tls, too.
 func readsHeaderAfterTLS(wrappers []any) bool {
 	index := func(name string) int {
 		return slices.IndexFunc(wrappers, func(w any) bool {
