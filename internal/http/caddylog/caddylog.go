@@ -56,7 +56,8 @@ func (l *Log) Record(x *exchange.Exchange, took time.Duration, skipped bool) {
 }
 
 // LoggedByServer reports whether the Caddy server that handles a request writes a line for it to its own access log, as
-// the server itself decides. ctx is the context of the request, or nil. host is the requested host.
+// the server itself decides. ctx is the context of the request, or nil. host is the requested host. Caddy has no public
+// function for it, so this is the decision of Server.shouldLogRequest in modules/caddyhttp/server.go of Caddy v2.11.9.
 func LoggedByServer(ctx context.Context, host string) bool {
 	if ctx == nil {
 		return false
