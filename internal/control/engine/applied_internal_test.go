@@ -5,6 +5,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/model/document"
 	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 )
 
 // TestHash checks that the hash depends only on the configuration, not on the order of changes or on endpoints.
@@ -13,7 +14,7 @@ func TestHash(t *testing.T) {
 		return &document.Host{Routes: []*document.Route{{Path: "/" + name}}}
 	}
 	steps := func(deltas ...*document.Delta) uint64 {
-		h := configHash{parts: map[string]uint64{}}
+		h := configHash{parts: new(shrinking.Map[string, uint64])}
 		for _, d := range deltas {
 			h.update(d)
 		}
