@@ -41,7 +41,7 @@ func refusal(problems []report.Problem) string {
 	if len(problems) == 0 {
 		return ""
 	}
-	lines := []string{"k8singress would not serve this Ingress as written:"}
+	lines := []string{"k8singress would not serve this Ingress as written. Nothing was changed. If it were stored:"}
 	for i, p := range problems {
 		if i == maxRefusals {
 			lines = append(lines, fmt.Sprintf("(problems that are not listed: %d)", len(problems)-i))
