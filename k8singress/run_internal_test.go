@@ -7,10 +7,9 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig"
+	_ "github.com/caddyserver/caddy/v2/modules/standard"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
 	"github.com/k8singress/k8singress/internal/control/structure"
 )

@@ -24,7 +24,7 @@ type Route struct {
 	// label sets.
 	sets  atomic.Pointer[routeSets]
 	ended atomic.Bool
-	// text is the text of the labels in metrics. Registry.order sets it.
+	// text is the text of the labels in metrics. Registry.sort sets it.
 	text string
 	_    [8]byte
 }
