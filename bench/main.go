@@ -55,7 +55,7 @@ type options struct {
 
 // commands maps the first argument to a command other than the benchmark.
 var commands = map[string]func(ctx context.Context, arguments []string, out io.Writer) error{loadCommand: runLoad,
-	limitsCommand: runLimits}
+	limitsCommand: runLimits, reviewsCommand: runReviews}
 
 func main() {
 	// Child processes end together with the thread that started them, so the main goroutine keeps its thread. Otherwise
@@ -233,8 +233,8 @@ func (o options) complete(hosts string) (options, error) {
 		func(given bool) bool { return !given })
 	if len(alone) > 1 || o.streams && o.noStreams {
 		return o, errors.New(
-			"only one of -streams, -no-streams, -http, -annotations, -snippets, -tenants, -metrics and -webhook can be " +
-				"used")
+			"only one of -streams, -no-streams, -http, -annotations, -snippets, -tenants, -metrics and -webhook can " +
+				"be used")
 	}
 	if o.rounds < 1 || o.connections < 1 || o.changes < 1 {
 		return o, errors.New("-rounds, -connections and -changes must be at least 1")

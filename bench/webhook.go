@@ -14,12 +14,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
 const (
-	// reviewedHosts is the number of Ingresses with which reviews are compared. maxReview is the maximum p99 of reviews.
+	// reviewedHosts is the number of Ingresses with which reviews are compared. maxReview is the maximum p99 of a
+	// review.
 	reviewedHosts = 10_000
 	maxReview     = 50 * time.Millisecond
 	// reviewsPerKind is the number of reviews of each kind in a round, and reviewers the number of clients that send
@@ -73,10 +73,7 @@ func compareWebhook(ctx context.Context, o options, folder string, out io.Writer
 }
 
 func startReviewing(ctx context.Context, s site) (*reviewing, error) {
-	r := &reviewing{client: &http.Client{Transport: &http.Transport{
-		MaxIdleConnsPerHost: reviewers,
-		TLSClientConfig:     &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13},
-	}}}
+	r := &reviewing{client: reviewClient()}
 	addresses, err := freeAddresses(1)
 	if err != nil {
 		return r, err
@@ -90,6 +87,14 @@ func startReviewing(ctx context.Context, s site) (*reviewing, error) {
 		applications{hosts: reviewedHosts, endpoints: 1, backend: s.backend},
 		fmt.Sprintf("admission_webhook %s {\n\t\t\tcertificate %s %s\n\t\t}", addresses[0], certificate, key))
 	return r, err
+}
+
+// reviewClient returns a client that accepts the certificate of the webhook.
+func reviewClient() *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		MaxIdleConnsPerHost: reviewers,
+		TLSClientConfig:     &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13},
+	}}
 }
 
 // webhookCertificate writes a certificate and its key to a folder, and returns the names of the files.
@@ -111,8 +116,8 @@ func webhookCertificate(folder string) (certificate, key string, err error) {
 func reviewOf(host, managed string) []byte {
 	return fmt.Appendf(nil, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1",`+
 		`"kind":{"group":"networking.k8s.io","version":"v1","kind":"Ingress"},"operation":"CREATE","object":{`+
-		`"metadata":{"namespace":"reviewed","name":"reviewed","managedFields":[%s]},"spec":{"ingressClassName":"nginx",`+
-		`"rules":[{"host":%q,"http":{"paths":[{"path":"/","pathType":"Prefix","backend":{"service":{"name":"web",`+
+		`"metadata":{"namespace":"reviewed","name":"reviewed","managedFields":[%s]},`+
+		`"spec":{"ingressClassName":"nginx","rules":[{"host":%q,"http":{"paths":[{"path":"/","pathType":"Prefix","backend":{"service":{"name":"web",`+
 		`"port":{"number":80}}}}]}}]}}}}`, managed, host)
 }
 
@@ -190,7 +195,6 @@ func (r *reviewing) timeReviews(ctx context.Context, kind string, clients, round
 
 // large sends large reviews at once, again and again, and compares the p99 of requests with the p99 without reviews.
 func (r *reviewing) large(ctx context.Context, o options, to *strings.Builder) ([]bar, error) {
-	body := largeBody()
 	before, err := r.process.memory()
 	if err != nil {
 		return nil, err
@@ -200,40 +204,46 @@ func (r *reviewing) large(ctx context.Context, o options, to *strings.Builder) (
 	var answers reviewAnswers
 	for range o.rounds {
 		for side := range 2 {
-			l := r.spread(o, reviewedHosts)
-			l.perSecond, l.connections, l.warmUp, l.duration = victimRate, victimConnections, 0, 2*o.duration
-			during, end := context.WithCancel(ctx)
-			memory, sent := make(chan int64, 1), make(chan struct{})
-			go func() { memory <- r.process.peakUntil(sent) }()
-			var bursts sync.WaitGroup
-			bursts.Go(func() {
-				for side == 1 && during.Err() == nil {
-					r.burst(during, body, &answers)
-				}
-			})
-			f, err := l.run(ctx)
-			end()
-			bursts.Wait()
-			close(sent)
-			peak = max(peak, <-memory)
+			p99, most, err := r.besideReviews(ctx, o, side == 1, &answers)
 			if err != nil {
 				return nil, err
 			}
-			latencies[side] = append(latencies[side], float64(f.p99))
+			peak, latencies[side] = max(peak, most), append(latencies[side], p99)
 		}
 	}
 	all, grown := quotients(latencies[1], latencies[0]), max(peak-before, 0)
 	name := fmt.Sprintf("%d reviews of 9 MiB at once: ", largeReviews)
 	to.WriteString(row(name+"decisions, 429, other responses and errors; p99 of requests without and during reviews",
-		fmt.Sprintf("%d, %d, %d; %v and %v", answers.decided.Load(), answers.busy.Load(), answers.other.Load(),
+		fmt.Sprintf("%d, %d, %d; %v and %v", answers.Decided.Load(), answers.Busy.Load(), answers.Other.Load(),
 			time.Duration(middle(latencies[0])).Round(time.Microsecond),
 			time.Duration(middle(latencies[1])).Round(time.Microsecond))))
 	return []bar{
 		held(bar{Work: name + "memory", Bar: "at most " + megabytes(maxReviewMemory) + " more",
-			Measured: megabytes(grown)}, answers.decided.Load() > 0 && grown <= maxReviewMemory),
+			Measured: megabytes(grown)}, answers.Decided.Load() > 0 && grown <= maxReviewMemory),
 		held(bar{Work: name + "p99 of requests", Bar: fmt.Sprintf("under %.2f", maxBesideReviews),
 			Measured: spread(all)}, middle(all) < maxBesideReviews),
 	}, nil
+}
+
+// besideReviews measures the p99 of requests, and the most memory of the contestant meanwhile. If reviews is true,
+// large reviews are sent at the same time and added to answers.
+func (r *reviewing) besideReviews(ctx context.Context, o options, reviews bool, answers *reviewAnswers) (p99 float64,
+	peak int64, err error) {
+	during, end := context.WithCancel(ctx)
+	memory, sent := make(chan int64, 1), make(chan error, 1)
+	go func() { memory <- r.process.peakUntil(during.Done()) }()
+	go func() {
+		if !reviews {
+			sent <- nil
+			return
+		}
+		sent <- sendReviews(during, r.url, answers)
+	}()
+	l := r.spread(o, reviewedHosts)
+	l.perSecond, l.connections, l.warmUp, l.duration = victimRate, victimConnections, 0, 2*o.duration
+	f, err := l.run(ctx)
+	end()
+	return float64(f.p99), <-memory, errors.Join(err, <-sent)
 }
 
 // largeBody returns a review of the maximum size. Its managed fields consist of small objects, so that its decoding
@@ -243,25 +253,4 @@ func largeBody() []byte {
 	empty := len(reviewOf("large.bench.test", ""))
 	managed := strings.Repeat(field+",", (largeReview-empty)/(len(field)+1)-1) + field
 	return reviewOf("large.bench.test", managed+strings.Repeat(" ", largeReview-empty-len(managed)))
-}
-
-// reviewAnswers counts the responses to large reviews.
-type reviewAnswers struct{ decided, busy, other atomic.Int64 }
-
-// burst sends large reviews at once, and waits for the responses.
-func (r *reviewing) burst(ctx context.Context, body []byte, answers *reviewAnswers) {
-	var sending sync.WaitGroup
-	for range largeReviews {
-		sending.Go(func() {
-			switch status, _, err := r.review(ctx, body); {
-			case err == nil && status == http.StatusOK:
-				answers.decided.Add(1)
-			case err == nil && status == http.StatusTooManyRequests:
-				answers.busy.Add(1)
-			default:
-				answers.other.Add(1)
-			}
-		})
-	}
-	sending.Wait()
 }
