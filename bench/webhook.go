@@ -117,8 +117,8 @@ func reviewOf(host, managed string) []byte {
 	return fmt.Appendf(nil, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1",`+
 		`"kind":{"group":"networking.k8s.io","version":"v1","kind":"Ingress"},"operation":"CREATE","object":{`+
 		`"metadata":{"namespace":"reviewed","name":"reviewed","managedFields":[%s]},`+
-		`"spec":{"ingressClassName":"nginx","rules":[{"host":%q,"http":{"paths":[{"path":"/","pathType":"Prefix","backend":{"service":{"name":"web",`+
-		`"port":{"number":80}}}}]}}]}}}}`, managed, host)
+		`"spec":{"ingressClassName":"nginx","rules":[{"host":%q,"http":{"paths":[{"path":"/","pathType":"Prefix",`+
+		`"backend":{"service":{"name":"web","port":{"number":80}}}}]}}]}}}}`, managed, host)
 }
 
 // review sends a review, and returns the status and the body of the response.

@@ -36,6 +36,17 @@ func (p *preview) taken(host string, m merge) (all []Taken) {
 	if conflicts == nil || mayBeCanary(&p.Contribution) {
 		return nil
 	}
+	owners := p.owners(host, m, conflicts)
+	for _, path := range p.Paths[host] {
+		if by := owners[path.Match]; by != nil && !path.Last {
+			all = append(all, Taken{Field: path.Field, Host: host, Path: path.Match.Path, By: by.Ref()})
+		}
+	}
+	return all
+}
+
+// owners returns the oldest other Ingress for each path of the Ingress that is taken. conflicts is not empty.
+func (p *preview) owners(host string, m merge, conflicts map[site]bool) map[ir.PathMatch]*hosts.Contribution {
 	mine, served := pathsByMatch(&p.Contribution, host), p.served(host)
 	owners := map[ir.PathMatch]*hosts.Contribution{}
 	for _, c := range m.contributions {
@@ -55,12 +66,7 @@ func (p *preview) taken(host string, m merge) (all []Taken) {
 			}
 		}
 	}
-	for _, path := range p.Paths[host] {
-		if by := owners[path.Match]; by != nil && !path.Last {
-			all = append(all, Taken{Field: path.Field, Host: host, Path: path.Match.Path, By: by.Ref()})
-		}
-	}
-	return all
+	return owners
 }
 
 // conflictsIn returns the paths of a host that are not served, because another object has the same path. It returns nil

@@ -77,12 +77,12 @@ func TestVerdictEndsWithThePause(t *testing.T) {
 			c.wrote(ref, change, time.Now())
 		}
 		<-changes
-		time.Sleep(contentionPause - time.Second)
+		<-time.After(contentionPause - time.Second) // The test uses the fake clock of synctest.
 		synctest.Wait()
 		if n := len(c.verdicts(time.Now())); n != 1 || len(changes) != 0 {
 			t.Errorf("before the end of the pause: %d verdicts, %d changes", n, len(changes))
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		synctest.Wait()
 		if n := len(c.verdicts(time.Now())); n != 0 || len(changes) != 1 {
 			t.Errorf("after the pause: %d verdicts, %d changes", n, len(changes))

@@ -120,8 +120,8 @@ func TestTwoLeaders(t *testing.T) {
 func TestDeletedSecret(t *testing.T) {
 	c := newCluster(t, configured())
 	c.awaitTrust(t, c.start(t, true))
-	// After it has written caBundle, the leader pauses and checks everything once more. Then only the watch of the Secret
-	// can wake it.
+	// After it has written caBundle, the leader pauses and checks everything once more. Then only the watch of the
+	// Secret can wake it.
 	actions, since := 0, time.Now()
 	fixture.Eventually(t, "the leader rests", func() error {
 		if n := len(c.Actions()); n != actions {
@@ -360,18 +360,6 @@ func (c *cluster) configuration(t *testing.T) *admissionv1.ValidatingWebhookConf
 		t.Fatal(err)
 	}
 	return now.DeepCopy()
-}
-
-// touch changes the configuration without effect on the webhook. The leader then checks the certificates.
-func (c *cluster) touch(t *testing.T) {
-	t.Helper()
-	fixture.Eventually(t, "a changed configuration", func() error {
-		now := c.configuration(t)
-		now.Labels = map[string]string{"touched": "yes"}
-		_, err := c.AdmissionregistrationV1().ValidatingWebhookConfigurations().Update(t.Context(), now,
-			metav1.UpdateOptions{})
-		return err
-	})
 }
 
 func (c *cluster) secret(t *testing.T) *corev1.Secret {
