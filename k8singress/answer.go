@@ -32,8 +32,10 @@ type answerer struct {
 	// passesOn is true if a request that matches no Ingress is passed to the next Caddy handler, instead of getting
 	// 404.
 	passesOn bool
-	// errorRoutes is true if error routes of Caddy's HTTP server send the error responses. In that case, answerer does
-	// not send an error response, but only sets its header fields in the http.ResponseWriter.
+	// errorRoutes is true if Caddy's HTTP server sends the error responses, with its error routes. In that case,
+	// answerer does not send an error response, but only sets its header fields in the http.ResponseWriter. It cannot
+	// send a body as well: handlers around it, such as templates and intercept, drop what was written if they get an
+	// error, and Caddy then sends the status with the wrong length.
 	errorRoutes bool
 }
 

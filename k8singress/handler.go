@@ -3,7 +3,6 @@ package k8singress
 import (
 	"errors"
 	"net/http"
-	"slices"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -45,7 +44,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	}
 	h.answerer = answerer{
 		table: app.engine.Table(), log: logs.Logger("k8singress.http"), proxies: proxiesOf(ctx, app),
-		passesOn: h.PassThru, errorRoutes: hasErrorRoutes(ctx),
+		passesOn: h.PassThru, errorRoutes: true,
 	}
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		h.ours = front.Process().Listens(server)
@@ -83,21 +82,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		}
 		panic(http.ErrAbortHandler)
 	}
-	// Without error routes, the client has got the error response already. Caddy then only logs and counts the error.
 	return caddyError(err)
-}
-
-// hasErrorRoutes reports whether error routes of Caddy may handle the errors of the handler with the context ctx: the
-// error routes of its server, or of a subroute around it.
-func hasErrorRoutes(ctx caddy.Context) bool {
-	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-	if !ok || server.Errors != nil {
-		return true
-	}
-	return slices.ContainsFunc(ctx.Modules(), func(around caddy.Module) bool {
-		subroute, ok := around.(*caddyhttp.Subroute)
-		return ok && subroute.Errors != nil
-	})
 }
 
 // caddyError returns err as an unwrapped caddyhttp.HandlerError. Caddy's HTTP server checks for this type with a type
