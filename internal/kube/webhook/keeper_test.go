@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -116,29 +117,58 @@ func TestTwoLeaders(t *testing.T) {
 	}
 }
 
-// TestDeletedSecret checks that the leader notices soon that the Secret was deleted.
+// TestDeletedSecret checks that the watch of the Secret wakes the leader when the Secret was deleted.
 func TestDeletedSecret(t *testing.T) {
-	c := newCluster(t, configured())
-	c.awaitTrust(t, c.start(t, true))
-	// After it has written caBundle, the leader pauses and checks everything once more. Then only the watch of the
-	// Secret can wake it.
-	actions, since := 0, time.Now()
-	fixture.Eventually(t, "the leader rests", func() error {
-		if n := len(c.Actions()); n != actions {
-			actions, since = n, time.Now()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, configured())
+		c.start(t, true)
+		// After its first writes, the leader pauses for a second and checks everything once more.
+		time.Sleep(5 * time.Second) //nolint:forbidigo // It is the clock of synctest.
+		name := c.secret(t).Name
+		if err := c.CoreV1().Secrets(own).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
 		}
-		if time.Since(since) < 3*time.Second/2 {
-			return errors.New("it is still working")
-		}
-		return nil
+		// No timer fires before Wait returns.
+		synctest.Wait()
+		c.secret(t)
 	})
-	name := c.secret(t).Name
-	if err := c.CoreV1().Secrets(own).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	fixture.Eventually(t, "another Secret", func() error {
-		_, err := c.CoreV1().Secrets(own).Get(t.Context(), name, metav1.GetOptions{})
-		return err
+}
+
+// TestRevertedSecret lets another client remove the certificate from the Secret after each write, as a GitOps tool
+// does. The leader must pause between its writes.
+func TestRevertedSecret(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, configured())
+		secrets := c.CoreV1().Secrets(own)
+		changes, err := secrets.Watch(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer changes.Stop()
+		writes := 0
+		c.start(t, true)
+		for end := time.After(10 * time.Minute); ; {
+			select {
+			case <-end:
+				// The pauses are 1, 2, 4, 8, 16, 32 and then 60 seconds.
+				if writes < 10 || writes > 20 {
+					t.Errorf("the leader has written %d times in 10 minutes", writes)
+				}
+				return
+			case change := <-changes.ResultChan():
+				s := change.Object.(*corev1.Secret).DeepCopy()
+				if len(s.Data["tls.crt"]) == 0 {
+					continue
+				}
+				if writes++; writes > 100 {
+					t.Fatal("the leader does not pause between its writes")
+				}
+				delete(s.Data, "tls.crt")
+				if _, err := secrets.Update(t.Context(), s, metav1.UpdateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
 	})
 }
 

@@ -136,8 +136,8 @@ func (a *attempt) nextPause(now time.Time) time.Duration {
 	return a.pause
 }
 
-// run brings the Secret and then caBundle up to date. It reports whether it has written caBundle, and returns the time
-// of the next renewal.
+// run brings the Secret and then caBundle up to date. It reports whether it has written one of them, and returns the
+// time of the next renewal.
 //
 // The configuration is read before the Secret, and written only if it is still the same version. So a replica that has
 // read an old Secret cannot replace the caBundle that another replica has written from a newer one.
@@ -152,20 +152,21 @@ func (a *attempt) run(ctx context.Context, now time.Time) (wrote bool, renewal t
 		return false, now, advice(fmt.Sprintf("no webhook of the ValidatingWebhookConfiguration %s has a Service in "+
 			"the namespace %s: set clientConfig.service to the Service of this controller", a.name, a.namespace))
 	}
-	bundle, renewal, err := a.keepSecret(ctx, names, now)
+	bundle, renewal, wrote, err := a.keepSecret(ctx, names, now)
 	if err != nil {
 		return false, now, err
 	}
+	outdated := false
 	change := admissionapply.ValidatingWebhookConfiguration(a.name).WithUID(configuration.UID).
 		WithResourceVersion(configuration.ResourceVersion)
 	for _, w := range webhooks {
 		joined := authority.Join(bundle, w.ClientConfig.CABundle, now)
-		wrote = wrote || !bytes.Equal(w.ClientConfig.CABundle, joined)
+		outdated = outdated || !bytes.Equal(w.ClientConfig.CABundle, joined)
 		change.WithWebhooks(admissionapply.ValidatingWebhook().WithName(w.Name).
 			WithClientConfig(admissionapply.WebhookClientConfig().WithCABundle(joined...)))
 	}
-	if !wrote {
-		return false, renewal, nil
+	if !outdated {
+		return wrote, renewal, nil
 	}
 	_, err = configurations.Apply(ctx, change, metav1.ApplyOptions{FieldManager: manager, Force: true})
 	if err != nil {
@@ -190,8 +191,10 @@ func (a *attempt) ours(c *admissionv1.ValidatingWebhookConfiguration) ([]admissi
 }
 
 // keepSecret writes the Secret if its certificates are missing, invalid or due for renewal. It returns the bundle of
-// authorities in the Secret, and the time of the next renewal.
-func (a *attempt) keepSecret(ctx context.Context, names []string, now time.Time) ([]byte, time.Time, error) {
+// authorities in the Secret, and the time of the next renewal, and reports whether it has written the Secret.
+func (a *attempt) keepSecret(ctx context.Context, names []string, now time.Time) (
+	bundle []byte, renewal time.Time, wrote bool, err error,
+) {
 	secrets := a.client.CoreV1().Secrets(a.namespace)
 	where := fmt.Sprintf("the Secret %s/%s", a.namespace, SecretName(a.name))
 	current, err := secrets.Get(ctx, SecretName(a.name), metav1.GetOptions{})
@@ -199,14 +202,14 @@ func (a *attempt) keepSecret(ctx context.Context, names []string, now time.Time)
 	if missing {
 		current = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: SecretName(a.name), Namespace: a.namespace}}
 	} else if err != nil {
-		return nil, now, explain(err, "read "+where, "get, list, watch and update it")
+		return nil, now, false, explain(err, "read "+where, "get, list, watch and update it")
 	}
 	files, renewal, err := authority.Next(current.Data, names, now)
 	if err != nil {
-		return nil, now, err
+		return nil, now, false, err
 	}
 	if maps.EqualFunc(files, current.Data, bytes.Equal) {
-		return files[authority.Bundle], renewal, nil
+		return files[authority.Bundle], renewal, false, nil
 	}
 	next := current.DeepCopy()
 	next.Data = files
@@ -218,13 +221,13 @@ func (a *attempt) keepSecret(ctx context.Context, names []string, now time.Time)
 		err = explain(err, "write "+where, "get, list, watch and update it")
 	}
 	if err != nil {
-		return nil, now, err
+		return nil, now, false, err
 	}
 	a.log.Info("made certificates for the webhook", zap.String("secret", a.namespace+"/"+next.Name),
 		zap.Strings("names", names), zap.Bool("authority",
 			!bytes.Equal(current.Data[authority.Bundle], files[authority.Bundle])),
 		zap.Bool("certificate", !bytes.Equal(current.Data[secret.CertificateKey], files[secret.CertificateKey])))
-	return files[authority.Bundle], renewal, nil
+	return files[authority.Bundle], renewal, true, nil
 }
 
 // advice is an error whose text says how the administrator can fix it.
