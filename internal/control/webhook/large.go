@@ -7,12 +7,13 @@ import (
 
 // The limits of large reviews. Decoding a body of maxBody takes a processor for some 100 ms. So one large review is in
 // progress at a time, maxWaiting others wait before their bodies are read, and all further ones get 429 at once. After
-// a large review, the next one starts after a pause, which is rest times as long as the work of the review. So large
-// reviews take at most 1/(rest+1) of the time of one processor, and requests of clients are served meanwhile.
+// a large review, the next one starts after a pause, which is rest times as long as the work of the review, so that
+// requests of clients are served meanwhile. The pause is at most maxPause: the review that waits has time left.
 const (
 	largeBody  = 1 << 20
 	maxWaiting = 1
 	rest       = 9
+	maxPause   = maxTime / 2
 )
 
 // largeReviews limits reviews with bodies of more than largeBody bytes.
@@ -42,7 +43,7 @@ func (l *largeReviews) enter(ctx context.Context) (leave func(worked time.Durati
 	}
 	leave = func(worked time.Duration) {
 		if worked > 0 {
-			l.rested = time.Now().Add(rest * worked)
+			l.rested = time.Now().Add(min(rest*worked, maxPause))
 		}
 		<-l.turn
 		<-l.places
@@ -57,3 +58,12 @@ func (l *largeReviews) enter(ctx context.Context) (leave func(worked time.Durati
 		return nil, errLate
 	}
 }
+
+// meter measures the time for which a review uses a processor. The time for which the review waits does not count.
+type meter struct {
+	started time.Time
+	worked  time.Duration
+}
+
+func (m *meter) start() { m.started = time.Now() }
+func (m *meter) stop()  { m.worked += time.Since(m.started) }

@@ -33,11 +33,10 @@ const path = "/networking/v1/ingresses"
 const (
 	maxReviews = 10
 	maxTime    = time.Second
-	// maxBodies is the total size of the bodies in memory. maxWork is the estimated memory for decoding and reviewing
-	// them, and perValue the part of it for each value of a body.
-	maxBodies = 2 * maxBody
-	maxWork   = 64 << 20
-	perValue  = 192
+	// maxWork is the estimated memory for decoding and reviewing all bodies, and perValue the part of it for each value
+	// of a body. The bodies themselves have at most 18 MiB: one of maxBody, and maxReviews-1 of largeBody.
+	maxWork  = 64 << 20
+	perValue = 192
 )
 
 // Handler answers AdmissionReviews. It is safe for concurrent use.
@@ -46,11 +45,11 @@ type Handler struct {
 	leaving func() bool
 	view    atomic.Pointer[translate.View]
 	slots   chan struct{}
-	// A review takes its part of bodies before it reads the body, and its part of work afterwards. Each is released in
-	// any case, so reviews cannot wait for each other forever.
-	bodies, work *semaphore.Weighted
-	large        *largeReviews
-	counts       *counters
+	// A review enters large before it reads more than largeBody bytes, and takes its part of work after it has read the
+	// body.
+	large  *largeReviews
+	work   *semaphore.Weighted
+	counts *counters
 }
 
 // NewHandler returns a handler that answers with 503 until SetView is called. While leaving returns true, responses ask
@@ -58,8 +57,7 @@ type Handler struct {
 func NewHandler(leaving func() bool, log *zap.Logger) *Handler {
 	return &Handler{
 		log: log, leaving: leaving, slots: make(chan struct{}, maxReviews),
-		bodies: semaphore.NewWeighted(maxBodies), work: semaphore.NewWeighted(maxWork), large: newLargeReviews(),
-		counts: newCounters(),
+		large: newLargeReviews(), work: semaphore.NewWeighted(maxWork), counts: newCounters(),
 	}
 }
 
@@ -137,54 +135,50 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, begin time.Time
 	return h.review(ctx, view, r, begin)
 }
 
+// review reads the body of a review and decides about it. If the size of the body is unknown, the review counts as
+// large once more than largeBody bytes were read.
 func (h *Handler) review(ctx context.Context, v *translate.View, r *http.Request, begin time.Time) (
 	*admissionv1.AdmissionReview, error,
 ) {
-	size := r.ContentLength
-	if size < 0 {
-		size = maxBody
+	var text []byte
+	err := error(errLarge)
+	if r.ContentLength <= largeBody {
+		text, err = readBody(r.Body, nil, largeBody)
 	}
-	// read is when the body was read. Until then, the review waits for its client, and uses no processor.
-	var read time.Time
-	if size > largeBody {
-		leave, err := h.large.enter(ctx)
+	processor := &meter{}
+	if errors.Is(err, errLarge) {
+		var leave func(time.Duration)
+		leave, err = h.large.enter(ctx)
 		if err != nil {
 			return nil, err
 		}
-		defer func() {
-			if read.IsZero() {
-				leave(0)
-			} else {
-				leave(time.Since(read))
-			}
-		}()
+		defer func() { leave(processor.worked) }()
+		text, err = readBody(r.Body, text, maxBody)
 	}
-	leaveBodies, err := enter(ctx, h.bodies, size)
 	if err != nil {
 		return nil, err
 	}
-	defer leaveBodies()
-	text, err := readBody(r.Body, size)
-	if err != nil {
-		return nil, err
-	}
-	read = time.Now()
-	return h.decide(ctx, v, text, begin)
+	processor.start()
+	defer processor.stop()
+	return h.decide(ctx, v, text, begin, processor)
 }
 
-// decide decodes a review and decides about the Ingress.
-func (h *Handler) decide(ctx context.Context, v *translate.View, text []byte, begin time.Time) (
+// decide decodes a review and decides about the Ingress. It stops the meter while it waits for other reviews.
+func (h *Handler) decide(ctx context.Context, v *translate.View, text []byte, begin time.Time, processor *meter) (
 	*admissionv1.AdmissionReview, error,
 ) {
 	values, err := scan(text)
 	if err != nil {
 		return nil, err
 	}
-	leaveWork, err := enter(ctx, h.work, int64(len(text)+values*perValue))
+	part := int64(len(text) + values*perValue)
+	processor.stop()
+	err = h.work.Acquire(ctx, part)
+	processor.start()
 	if err != nil {
-		return nil, err
+		return nil, errLate
 	}
-	defer leaveWork()
+	defer h.work.Release(part)
 	q, err := decode(text)
 	if err != nil {
 		return nil, err
@@ -201,32 +195,21 @@ func (h *Handler) decide(ctx context.Context, v *translate.View, text []byte, be
 	return response(q, answer), nil
 }
 
-// enter waits until there is room for n bytes. The caller must call leave when it no longer needs them.
-func enter(ctx context.Context, room *semaphore.Weighted, n int64) (leave func(), err error) {
-	if room.Acquire(ctx, n) != nil {
-		return nil, errLate
-	}
-	return func() { room.Release(n) }, nil
-}
-
-// readBody reads a body of at most size bytes. size is maxBody if the size of the body is unknown.
-func readBody(from io.Reader, size int64) ([]byte, error) {
-	// One more byte shows whether the body ends.
-	text := make([]byte, 0, min(size, 64<<10)+1)
+// readBody reads the rest of a body, and appends it to the text that was read before. If the result has more than limit
+// bytes, readBody returns errLarge with the text that it has read.
+func readBody(from io.Reader, text []byte, limit int) ([]byte, error) {
 	for {
 		if len(text) == cap(text) {
-			if int64(len(text)) > size {
-				return nil, errLarge
-			}
-			grown := make([]byte, len(text), min(2*int64(cap(text)), size+1))
+			// One more byte shows whether the body ends.
+			grown := make([]byte, len(text), min(max(2*cap(text), 16<<10), limit+1))
 			copy(grown, text)
 			text = grown
 		}
 		n, err := from.Read(text[len(text):cap(text)])
 		text = text[:len(text)+n]
 		switch {
-		case int64(len(text)) > size:
-			return nil, errLarge
+		case len(text) > limit:
+			return text, errLarge
 		case errors.Is(err, io.EOF):
 			return text, nil
 		case errors.Is(err, os.ErrDeadlineExceeded):

@@ -233,7 +233,15 @@ func TestLargeBodies(t *testing.T) {
 		}
 	}
 	r.answer(review("{}"))
+	// A body within the limit is read completely, even if its size is unknown.
+	status, text := r.post(path, chunked(review("{}")+strings.Repeat(" ", 2<<20)))
+	if status != http.StatusOK {
+		t.Errorf("a large body without its length: %d: %s", status, text)
+	}
 }
+
+// chunked returns a body whose length the client does not know.
+func chunked(text string) io.Reader { return io.MultiReader(strings.NewReader(text)) }
 
 type sized struct {
 	io.Reader
@@ -325,7 +333,8 @@ func TestTooMany(t *testing.T) {
 	r.answer(review("{}"))
 }
 
-// TestTooManyLarge checks that large reviews take few places, so that others are answered meanwhile.
+// TestTooManyLarge checks that large reviews take few places, so that others are answered meanwhile, even if the size of
+// their bodies is unknown.
 func TestTooManyLarge(t *testing.T) {
 	r := start(t)
 	large := review(`{"a":"` + strings.Repeat("x", 2<<20) + `"}`)
@@ -333,6 +342,9 @@ func TestTooManyLarge(t *testing.T) {
 		writers, statuses := r.begin(2, large[:10], int64(len(large)))
 		status, _ := r.post(path, strings.NewReader(large))
 		r.answer(review("{}"))
+		if status, text := r.post(path, chunked(review("{}"))); status != http.StatusOK {
+			t.Errorf("a small review without its length: %d: %s", status, text)
+		}
 		for _, w := range writers {
 			_ = w.CloseWithError(io.ErrUnexpectedEOF)
 			fixture.Receive(t, "the end of a review", statuses)
