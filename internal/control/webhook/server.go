@@ -41,7 +41,9 @@ type Server struct {
 	log     *zap.Logger
 	// certificates is the current source of certificates. Each handshake uses the latest one.
 	certificates atomic.Pointer[Certificates]
-	connections  chan struct{}
+	// configured receives a value when Configure was called.
+	configured  chan struct{}
+	connections chan struct{}
 	// idle is the set of the connections that wait for their next request. Its keys are *tls.Conn.
 	idle sync.Map
 
@@ -53,17 +55,18 @@ type Server struct {
 
 // NewServer returns a server that listens after Configure and Run were called.
 func NewServer(handler *Handler, log *zap.Logger) *Server {
-	return &Server{handler: handler, log: log, connections: make(chan struct{}, maxConnections),
-		changed: make(chan struct{})}
+	return &Server{handler: handler, log: log, configured: make(chan struct{}, 1),
+		connections: make(chan struct{}, maxConnections), changed: make(chan struct{})}
 }
 
-// Configure sets the address and the source of certificates. If the address is empty, the server stops listening. It
-// does not wait, but it asks for a certificate once, so that Files logs a wrong file before the first handshake.
+// Configure sets the address and the source of certificates. If the address is empty, the server stops listening.
+// Configure does not wait.
 func (s *Server) Configure(address string, certificates Certificates) {
-	if certificates != nil {
-		_, _ = certificates(nil)
-	}
 	s.certificates.Store(&certificates)
+	select {
+	case s.configured <- struct{}{}:
+	default:
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.address != address {
@@ -81,6 +84,8 @@ func (s *Server) target() (address string, changed <-chan struct{}) {
 
 // Run serves reviews until ctx ends, and then completes the reviews in progress.
 func (s *Server) Run(ctx context.Context) {
+	// Run does not wait for it: the files may be on a volume that does not respond.
+	panics.Go("webhook/certificates", func() { s.probe(ctx) })
 	for ctx.Err() == nil {
 		address, changed := s.target()
 		if address == "" {
@@ -98,6 +103,21 @@ func (s *Server) Run(ctx context.Context) {
 			case <-changed:
 			case <-ctx.Done():
 			}
+		}
+	}
+}
+
+// probe asks each new source for a certificate until ctx ends, so that Files logs a wrong file before the first
+// handshake.
+func (s *Server) probe(ctx context.Context) {
+	for {
+		select {
+		case <-s.configured:
+		case <-ctx.Done():
+			return
+		}
+		if source := *s.certificates.Load(); source != nil {
+			_, _ = source(nil)
 		}
 	}
 }

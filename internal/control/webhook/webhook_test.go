@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -333,8 +334,8 @@ func TestTooMany(t *testing.T) {
 	r.answer(review("{}"))
 }
 
-// TestTooManyLarge checks that large reviews take few places, so that others are answered meanwhile, even if the size of
-// their bodies is unknown.
+// TestTooManyLarge checks that large reviews take few places, so that others are answered meanwhile, even if the size
+// of their bodies is unknown.
 func TestTooManyLarge(t *testing.T) {
 	r := start(t)
 	large := review(`{"a":"` + strings.Repeat("x", 2<<20) + `"}`)
@@ -439,9 +440,12 @@ func TestFiles(t *testing.T) {
 	core, logs := observer.New(zap.ErrorLevel)
 	files := webhook.NewFiles(certificate, key, zap.New(core))
 	r.server.Configure(r.address, files.GetCertificate)
-	if logs.FilterMessage("cannot read the certificate of the admission webhook").Len() != 1 {
-		t.Error("the log does not have the missing file before the first handshake")
-	}
+	fixture.Eventually(t, "the log has the missing file before the first handshake", func() error {
+		if n := logs.FilterMessage("cannot read the certificate of the admission webhook").Len(); n != 1 {
+			return fmt.Errorf("it has %d lines about it", n)
+		}
+		return nil
+	})
 	serves := func(name string) func() error {
 		return func() error {
 			c, err := tls.Dial("tcp", r.address, &tls.Config{InsecureSkipVerify: true})
@@ -487,6 +491,28 @@ func TestFiles(t *testing.T) {
 	if err := serves("two")(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestHangingFiles checks that Configure and the end of Run do not wait for a source that does not respond.
+func TestHangingFiles(t *testing.T) {
+	s := webhook.NewServer(webhook.NewHandler(nil, zap.NewNop()), zap.NewNop())
+	hanging, release := make(chan struct{}), make(chan struct{})
+	defer close(release)
+	s.Configure(fixture.Address(t), func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		close(hanging)
+		<-release
+		return nil, errors.New("the volume does not respond")
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		s.Run(ctx)
+		close(ended)
+	}()
+	fixture.Receive(t, "the source is asked", hanging)
+	s.Configure("", nil)
+	cancel()
+	fixture.Receive(t, "the server ends", ended)
 }
 
 // BenchmarkMemory sends 100 reviews of 9 MiB at once. It prints the largest growth of the heap.
