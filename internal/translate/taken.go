@@ -13,6 +13,8 @@ type Taken struct {
 	// Field is the position of the path in the Ingress, as in the problem about it.
 	Field, Host, Path string
 	By                ir.Ref
+	// Wins is true if the Ingress itself would get the requests, because the other one is younger.
+	Wins bool
 }
 
 // HostText returns the host for use in a message.
@@ -39,7 +41,8 @@ func (p *preview) taken(host string, m merge) (all []Taken) {
 	owners := p.owners(host, m, conflicts)
 	for _, path := range p.Paths[host] {
 		if by := owners[path.Match]; by != nil && !path.Last {
-			all = append(all, Taken{Field: path.Field, Host: host, Path: path.Match.Path, By: by.Ref()})
+			all = append(all, Taken{Field: path.Field, Host: host, Path: path.Match.Path, By: by.Ref(),
+				Wins: snapshot.Older(p.Object, by.Object) < 0})
 		}
 	}
 	return all

@@ -68,7 +68,7 @@ func problem[S any](row *Row[S, string], err error, invalid report.Reason, field
 		p.Reason = report.UnsupportedValue
 	}
 	if row.Meanwhile != "" && !nginx.IsUsable(err) {
-		p.Message += "; meanwhile, " + row.Meanwhile
+		p.Message += report.Meanwhile + row.Meanwhile
 	}
 	return p
 }

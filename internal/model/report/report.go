@@ -240,6 +240,9 @@ const (
 // AnnotationField returns the value of Problem.Field for a problem with an annotation.
 func AnnotationField(key string) string { return "metadata.annotations[" + key + "]" }
 
+// Meanwhile is the text between the description of a mistake and the description of what happens until it is corrected.
+const Meanwhile = "; meanwhile, "
+
 // Cut shortens a string, which must be valid UTF-8, to at most limit bytes, including the three dots at the end. It
 // does not cut inside a character, because an encoder would replace the invalid part with a longer one.
 func Cut(text string, limit int) string {

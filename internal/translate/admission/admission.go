@@ -87,8 +87,12 @@ func (r *review) refuse(field, message string, args ...any) {
 // disable_catch_all is set.
 func (r *review) paths(object *networkingv1.Ingress) {
 	for _, t := range r.Taken {
-		r.refuse(t.Field, "%s has the path %s of %s already: choose another path or host, or set the annotation %s to "+
-			"true if this Ingress is a canary", t.By, t.Path, t.HostText(), annotations.Key("canary"))
+		effect := ""
+		if t.Wins {
+			effect = ", and this Ingress would take its requests"
+		}
+		r.refuse(t.Field, "%s has the path %s of %s already%s: choose another path or host, or set the annotation "+
+			"%s to true if this Ingress is a canary", t.By, t.Path, t.HostText(), effect, annotations.Key("canary"))
 	}
 	r.move(func(p report.Problem) bool { return p.Reason == report.CatchAllRefused })
 	if r.AnyPathType {

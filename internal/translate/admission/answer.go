@@ -41,15 +41,25 @@ func refusal(problems []report.Problem) string {
 	if len(problems) == 0 {
 		return ""
 	}
-	lines := []string{"k8singress would not serve this Ingress as written. Nothing was changed. If it were stored:"}
+	lines := []string{"k8singress refuses this Ingress, and nothing was changed:"}
 	for i, p := range problems {
 		if i == maxRefusals {
 			lines = append(lines, fmt.Sprintf("(problems that are not listed: %d)", len(problems)-i))
 			break
 		}
+		p.Message = mistake(p.Message)
 		lines = append(lines, line(p, maxRefusal))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// mistake returns a message without its last part, which describes what happens until the mistake is corrected: an
+// Ingress that is refused changes nothing.
+func mistake(message string) string {
+	if i := strings.LastIndex(message, report.Meanwhile); i >= 0 {
+		return message[:i]
+	}
+	return message
 }
 
 var ranks = []report.Severity{report.Error, report.Warning, report.Info}

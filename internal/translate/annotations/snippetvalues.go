@@ -9,6 +9,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/nginx"
+	"github.com/k8singress/k8singress/internal/model/report"
 	"github.com/k8singress/k8singress/internal/translate/snippets"
 )
 
@@ -78,7 +79,7 @@ func (s *Settings) setFile(v *snippets.Value) *snippets.Finding {
 	if trusts := v.Part == snippets.AuthorityFile || v.Part == snippets.RevokedFile; trusts && asked.Verify &&
 		s.UsesTLS() {
 		f.Class = snippets.Guard
-		f.Text += "; meanwhile, requests get 503, because endpoints cannot be verified"
+		f.Text += report.Meanwhile + "requests get 503, because endpoints cannot be verified"
 	}
 	return f
 }

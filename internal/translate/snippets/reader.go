@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/report"
 	"github.com/k8singress/k8singress/internal/model/suggest"
 )
 
@@ -127,8 +128,8 @@ func (r *reader) level(directives []Directive, of *scope) {
 		case class == Guard && r.location != nil && r.server.listens == nil:
 			r.location.Closed = true
 			r.guarded = r.guarded || r.scope.context != inLimitExcept && !slices.Contains(notInherited, d.Name)
-			r.out.Findings[at].Text += fmt.Sprintf("; meanwhile, requests for the location in line %d get 503",
-				r.location.Line)
+			r.out.Findings[at].Text += fmt.Sprintf("%srequests for the location in line %d get 503",
+				report.Meanwhile, r.location.Line)
 		}
 	}
 	r.scope = outer

@@ -8,6 +8,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/nginx"
+	"github.com/k8singress/k8singress/internal/model/report"
 )
 
 // ServerResult is the meaning of the configuration of a server. The embedded Result is the part outside of locations,
@@ -219,7 +220,7 @@ func (s *serverReader) add(l *locationReader) error {
 	}
 	before.Closed, before.Shared = true, true
 	return misuse(fmt.Sprintf("has the same path as the location in line %d of the Ingress's snippet, so nginx would "+
-		"not start: remove one of them; meanwhile, requests for it get 503", before.Line))
+		"not start: remove one of them%srequests for it get 503", before.Line, report.Meanwhile))
 }
 
 func (r *reader) internal(*Directive) error {

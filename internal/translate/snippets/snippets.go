@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/report"
 )
 
 //go:generate go test -run ^TestDoc$ -update
@@ -56,7 +57,7 @@ type Value struct {
 func (v *Value) Finding(class Class, reason error) *Finding {
 	f := &Finding{Place: v.Place, Directive: v.Directive, Class: class}
 	if class == Unreadable {
-		f.Text = notValid(v.Directive, reason) + "; meanwhile, requests get 503"
+		f.Text = notValid(v.Directive, reason) + report.Meanwhile + "requests get 503"
 	} else {
 		f.Text = sentence(quote(v.Directive), class, reason.Error())
 	}

@@ -28,6 +28,6 @@ func (r *reading) chained(s *Settings) *report.Problem {
 	}
 	return &report.Problem{
 		Severity: report.Error, Reason: report.InvalidAnnotation, Field: report.AnnotationField(streamChains.Name),
-		Message: err.Error() + "; meanwhile, " + streamChains.Meanwhile,
+		Message: err.Error() + report.Meanwhile + streamChains.Meanwhile,
 	}
 }

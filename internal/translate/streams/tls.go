@@ -106,7 +106,7 @@ func readHost(value string) (string, error) {
 }
 
 const unproven = "this requires stream-backend-tls-secret with the certificate authority that verifies the " +
-	"endpoints; meanwhile, " + staysClosed
+	"endpoints" + report.Meanwhile + staysClosed
 
 // finishTLS derives the TLS settings from the values of single annotations.
 func finishTLS(r *option.Reading[Settings], service *corev1.Service) {
