@@ -83,8 +83,9 @@ type Writer struct {
 	// bounds are the bounds of the last histogram, and boundTexts is their text.
 	bounds     []float64
 	boundTexts []string
-	// since is the end of the last pause.
+	// since is the end of the last pause. timer ends a pause; it is nil before the first one.
 	since time.Time
+	timer *time.Timer
 	// begun is true if the text of the family has begun. A family without metrics is not mentioned.
 	begun bool
 	// encoder is nil for the text format. message has the metrics that are not written yet.
@@ -260,7 +261,12 @@ func (w *Writer) writeText() {
 // rest pauses if the last pause was long ago.
 func (w *Writer) rest() {
 	if time.Since(w.since) >= turn {
-		<-time.After(pause)
+		if w.timer == nil {
+			w.timer = time.NewTimer(pause)
+		} else {
+			w.timer.Reset(pause)
+		}
+		<-w.timer.C
 		w.since = time.Now()
 	}
 }
