@@ -222,19 +222,20 @@ func BenchmarkNote(b *testing.B) {
 }
 
 // TestUpstreamLength checks that only body bytes of an endpoint count as the length of its response, and not the body
-// of an error that the controller sends because all endpoints have failed.
+// that the controller sends because all endpoints have failed: an error, or the text of another route.
 func TestUpstreamLength(t *testing.T) {
+	forward := func(x *exchange.Exchange, status int, body string) error {
+		if err := x.Head(&message.Response{Status: status}); err != nil {
+			return err
+		}
+		_, err := x.Writer.Write([]byte(body))
+		return err
+	}
 	for name, c := range map[string]struct {
 		respond func(x *exchange.Exchange) error
 		want    string
 	}{
-		"a response": {func(x *exchange.Exchange) error {
-			if err := x.Head(&message.Response{Status: 200}); err != nil {
-				return err
-			}
-			_, err := x.Writer.Write([]byte("hello"))
-			return err
-		}, "0, 5"},
+		"a response":  {func(x *exchange.Exchange) error { return forward(x, 200, "hello") }, "0, 5"},
 		"a failure":   {func(x *exchange.Exchange) error { return x.Refuse(502) }, "0, 0"},
 		"a rejection": {func(x *exchange.Exchange) error { return x.RespondError(502) }, "0, 0"},
 		"an error page": {func(x *exchange.Exchange) error {
@@ -242,8 +243,20 @@ func TestUpstreamLength(t *testing.T) {
 			page.Next()
 			defer x.EndErrorPage(page)
 			defer page.Conclude(nil)
-			return page.Respond(502, "page")
+			return forward(page, 502, "page")
 		}, "0, 0 : 4"},
+		"the text of another route": {func(x *exchange.Exchange) error {
+			x.Reroute(x.Arrival())
+			return x.Respond(200, "page")
+		}, "0, 0"},
+		"an endpoint of another route": {func(x *exchange.Exchange) error {
+			backend := x.Backend
+			x.Reroute(x.Arrival())
+			x.Backend = backend
+			x.Next()
+			defer x.Conclude(nil)
+			return forward(x, 200, "hello")
+		}, "0, 0 : 5"},
 	} {
 		x, response := exchangetest.New(t, "GET http://shop.example/")
 		x.ErrorBodies, x.Backend = true, balancer.New("shop/web/80")

@@ -52,9 +52,11 @@ func (x *Exchange) writeError(body []byte) error {
 }
 
 // FromEndpoint returns the number of body bytes of the last endpoint that were forwarded to the client. It is 0 if the
-// client got an error of the controller itself.
+// client got an error of the controller itself. It is also 0 if the last route has not tried an endpoint, because its
+// filters have responded. Previous routes may have tried some.
 func (x *Exchange) FromEndpoint() int64 {
-	if x.own || x.Writer == nil {
+	tried := len(x.tried) > 0 || x.ofPage > 0
+	if x.own || !tried || x.Writer == nil {
 		return 0
 	}
 	return x.Writer.Sent()
