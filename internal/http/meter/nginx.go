@@ -102,7 +102,8 @@ type latency struct {
 // the same bucket of several histograms, so they write to few rows.
 type row [8]atomic.Uint64
 
-// set holds the counters of one label set. The fields that each request changes come first, in one cache line.
+// set holds the counters of one label set. The fields that each request changes come first, in one cache line: the size
+// is a multiple of 64, so the Go allocator aligns each set to a line.
 type set struct {
 	requests atomic.Uint64
 	// sums are the sums of the observations of each histogram, in nanoseconds or bytes.
@@ -118,6 +119,7 @@ type set struct {
 	labels  setLabels
 	// users is the number of references in routes. The lock of Nginx guards it.
 	users int
+	_     [32]byte
 }
 
 // newNginx returns counters without label sets.
@@ -190,8 +192,8 @@ func methodOf(method string) uint16 {
 	return 0
 }
 
-// statusOf returns the status or the class for the label status. As in the access log, a request whose client closed
-// the connection before the response has the status 499.
+// statusOf returns the status or the class for the label status. As in the access log, a request without a response has
+// the status 499.
 func (n *Nginx) statusOf(status int) uint16 {
 	if status == 0 {
 		status = 499
