@@ -16,8 +16,8 @@ var names = []string{"host", "ingress", "namespace", "path", "service"}
 // The families of the series of routes.
 var (
 	requests = routeFamily(exposition.Counter, "requests_total",
-		"The number of HTTP requests of a route, by the class of the response status. A request whose client closed "+
-			"the connection before the response counts as 4xx.", "class")
+		"The number of HTTP requests of a route, by the class of the response status. A request without a "+
+			"response, because the client or a handler closed the connection, counts as 4xx.", "class")
 	durations = routeFamily(exposition.Histogram, "request_duration_seconds",
 		"The duration of the HTTP requests of a route in seconds, from the end of the request header to the end of "+
 			"the response.")

@@ -43,7 +43,7 @@ const classes = 5
 // for the same reason. So requests of different routes never write to the same line.
 type cell struct {
 	inFlight, duration, firstByte, sent, received atomic.Int64
-	// unanswered is the number of requests whose client closed the connection before the response.
+	// unanswered is the number of requests without a response.
 	retries, unanswered atomic.Uint64
 	_                   [8]byte
 	requests            [classes]atomic.Uint64
@@ -53,8 +53,8 @@ type cell struct {
 
 // Answer describes a request that has ended.
 type Answer struct {
-	// Status is the status of the response. It is zero if the client closed the connection before the response; such
-	// a request counts as 499, as in the access log.
+	// Status is the status of the response. It is zero without a response: if the client closed the connection before,
+	// or if a handler ended the request, such as Caddy's abort. Such a request counts as 499, as in the access log.
 	Status int
 	// Took is the time from the end of the request header to the end of the response. FirstByte is the time until the
 	// endpoint began its response, or Took if the controller itself responded.
@@ -144,8 +144,7 @@ func (r *Route) collided() {
 	r.more.Store(&more)
 }
 
-// clientGone is the class of requests whose client closed the connection before the response, which the access log
-// reports with the status 499.
+// clientGone is the class of requests without a response, which the access log reports with the status 499.
 const clientGone = 3
 
 // classOf returns the index of the counter for a status.
