@@ -102,7 +102,7 @@ func (a *answerer) serve(x *exchange.Exchange) (outcome live.Outcome, err error)
 	if caught == nil {
 		return outcome, err
 	}
-	x.Panicked(at)
+	x.ResetAfterPanic(at)
 	//nolint:errorlint // It is the very value of a panic.
 	if caught.Value == http.ErrAbortHandler {
 		// A Caddy handler, such as "abort", ends the response on purpose.

@@ -72,8 +72,8 @@ func (d *driven) Reject(w message.Writer, r *message.Request, reason *http1.Erro
 		zap.Int("status", reason.Status), zap.String("reason", reason.Reason))
 }
 
-// Panicked implements httpserver.Host.
-func (*driven) Panicked(value any) {
+// ReportPanic implements httpserver.Host.
+func (*driven) ReportPanic(value any) {
 	if err, ok := value.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		return
 	}

@@ -124,8 +124,8 @@ func (x *Exchange) Conclude(err error) {
 	}
 }
 
-// Failed ends the current attempt as a failure of the endpoint. status is the status of the error. Logs have it if the
-// endpoint has sent no status: 504 after a timeout, and 502 in general.
+// Failed ends the current attempt as a failure of the endpoint. status is the status of the error: 504 after a
+// timeout, and 502 in general. The access log shows status unless the endpoint has sent one.
 func (x *Exchange) Failed(status int) {
 	if x.open {
 		x.responseStatus = cmp.Or(x.responseStatus, status)

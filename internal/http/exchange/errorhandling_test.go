@@ -187,6 +187,21 @@ func TestEndReroutes(t *testing.T) {
 	}
 }
 
+// TestPanicOfErrorPage checks that an error is logged if the handler of its error page panics.
+func TestPanicOfErrorPage(t *testing.T) {
+	failed := exchange.Fail(http.StatusBadGateway, nil)
+	x, _ := exchangetest.New(t, "GET http://shop.example/")
+	x.UseDirectives(directives(t, ir.Directives{Errors: page("/a", 0, false, 502)}))
+	at := x.Arrival()
+	if err := x.PassToErrorPage(failed); !errors.Is(err, exchange.ErrReroute) {
+		t.Fatal(err)
+	}
+	x.Reroute(at)
+	if x.ResetAfterPanic(at); !errors.Is(x.Hidden, failed) {
+		t.Errorf("the error to log is %v, want %v", x.Hidden, failed)
+	}
+}
+
 // TestErrorPageFields checks the header fields of responses with error pages.
 func TestErrorPageFields(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -22,12 +22,16 @@ type Arrival struct {
 	changes Changes
 }
 
-// Arrival returns the values to pass to Reroute or Panicked later.
+// Arrival returns the values to pass to Reroute or ResetAfterPanic later.
 func (x *Exchange) Arrival() Arrival { return Arrival{x.Request, x.Host, x.Writer, x.ForAllResponses} }
 
-// Panicked prepares the exchange for an error response after a handler has panicked. It drops all that handlers have
-// set for the response. at is the result of Arrival.
-func (x *Exchange) Panicked(at Arrival) {
+// ResetAfterPanic prepares the exchange for an error response after a handler has panicked. It drops all that handlers
+// have set for the response. If the handler was to send an error page, the error for which the page was meant is
+// recorded for the log. at is the result of Arrival.
+func (x *Exchange) ResetAfterPanic(at Arrival) {
+	if x.errors != nil && x.errors.page != nil {
+		x.HideError(x.errors.page.err)
+	}
 	x.Request, x.Writer, x.ForAllResponses = at.request, at.writer, at.changes
 	x.Host = at.host
 	x.changes, x.forResponse, x.ResponseEnds, x.ErrorFields = nil, nil, nil, nil

@@ -121,9 +121,9 @@ func TestChangeNamespace(t *testing.T) {
 	}
 }
 
-// TestPanicked checks the response to a request whose handler has panicked: it has the changes of the server, and not
-// what handlers have changed.
-func TestPanicked(t *testing.T) {
+// TestResetAfterPanic checks the response to a request whose handler has panicked: it has the changes of the server, and
+// not what handlers have changed.
+func TestResetAfterPanic(t *testing.T) {
 	for version, closes := range map[uint8]bool{1: true, 2: false} {
 		x, w := exchangetest.New(t, "GET http://shop.example/a | Accept: a")
 		x.Major = version
@@ -134,7 +134,7 @@ func TestPanicked(t *testing.T) {
 		x.ForAllResponses, x.ErrorFields = exchange.Changes{handlers}, message.Fields{message.NewField("X-Error", "e")}
 		x.ResponseEnds = append(x.ResponseEnds, func(err error) error { return err })
 		x.Host, x.Writer, x.Request = "other.example", &exchangetest.Recorder{}, &message.Request{Conn: x.Conn}
-		x.Panicked(at)
+		x.ResetAfterPanic(at)
 		if err := x.Refuse(http.StatusInternalServerError); err != nil {
 			t.Fatal(err)
 		}

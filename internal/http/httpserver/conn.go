@@ -195,7 +195,7 @@ func (c *Conn) handle() (ok bool) {
 		value := recover()
 		//nolint:errorlint // It is the very value of a panic.
 		if aborts := value == http.ErrAbortHandler; value != nil && !aborts {
-			c.host.Panicked(value)
+			c.host.ReportPanic(value)
 		}
 	}()
 	c.host.Handle(&c.writer, &c.request)

@@ -57,7 +57,7 @@ func (h *host) Reject(w message.Writer, r *message.Request, reason *http1.Error)
 	h.refused = append(h.refused, reason.Reason)
 }
 
-func (h *host) Panicked(value any) {
+func (h *host) ReportPanic(value any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.panics = append(h.panics, value)

@@ -72,4 +72,4 @@ func (oneRequest) Limits() *limits.Limits { return &limits.Limits{Requests: 1} }
 
 func (o oneRequest) Handle(w message.Writer, r *message.Request) { o.handle(w, r) }
 
-func (oneRequest) Panicked(any) {}
+func (oneRequest) ReportPanic(any) {}

@@ -17,15 +17,16 @@ import (
 	"github.com/k8singress/k8singress/internal/process/netconn"
 )
 
-// Host gives a connection its limits and handles its requests. Except for Panicked, its methods are only called by the
-// goroutine that serves the connection.
+// Host gives a connection its limits and handles its requests. Except for ReportPanic, its methods are only called by
+// the goroutine that serves the connection.
 type Host interface {
 	// Limits returns the current limits of the connection. It is called for each request. The value that it returns
 	// must never be modified.
 	Limits() *limits.Limits
 	// Handle serves one request. After it returns, the request and the writer are reused for the next request, so it
 	// must not keep them. It may keep strings, the body and the context. If it writes no response, the client gets 500.
-	// If it panics, or sets Panicked in the request, the connection is closed.
+	// If it panics, the connection is closed at once. If it sets Panicked in the request, the response is completed
+	// first, and then the connection is closed.
 	Handle(w message.Writer, r *message.Request)
 	// HandOver takes over a connection without TLS whose client uses HTTP/2 with prior knowledge. It is called only if
 	// the limits allow H2C; otherwise such clients are rejected. Reads from conn first return the bytes that the server
@@ -35,8 +36,9 @@ type Host interface {
 	// The connection is closed after the response. If Reject writes no response, the client gets the status without a
 	// body.
 	Reject(w message.Writer, r *message.Request, reason *http1.Error)
-	// Panicked is called if Handle panics, with the value of the panic and in the same goroutine.
-	Panicked(value any)
+	// ReportPanic is called if Handle panics, except with http.ErrAbortHandler. value is the value of the panic. The
+	// goroutine of Handle calls it.
+	ReportPanic(value any)
 }
 
 // New returns the connection nc of a client, whose requests host handles. info describes the connection to the host.
