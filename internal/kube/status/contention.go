@@ -2,7 +2,6 @@ package status
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -39,8 +38,9 @@ type contended struct {
 	// patch is the status that was written last. overwrites are the times at which it was written again.
 	patch      string
 	overwrites []time.Time
-	// until is when the pause ends. It is zero if there is no pause.
-	until time.Time
+	// until is when the pause ends. It is zero if there is no pause. resumed then calls contention.changed.
+	until   time.Time
+	resumed *time.Timer
 }
 
 func newContention(changed func()) *contention {
@@ -56,10 +56,7 @@ func (c *contention) allows(ref ir.Ref, change *Change, now time.Time) bool {
 	case o == nil:
 		return true
 	case o.uid != change.UID || o.paused() && !now.Before(o.until):
-		delete(c.objects, ref)
-		if o.paused() {
-			c.changed()
-		}
+		c.remove(ref)
 		return true
 	case o.paused():
 		return false
@@ -73,8 +70,16 @@ func (c *contention) allows(ref ir.Ref, change *Change, now time.Time) bool {
 	o.until = now.Add(contentionPause)
 	c.changed()
 	// The verdict must end with the pause, also if there is nothing to write then.
-	panics.AfterFunc("status/contention", contentionPause, c.changed)
+	o.resumed = panics.AfterFunc("status/contention", contentionPause, c.changed)
 	return false
+}
+
+// remove removes an object. If its pause has not ended yet, it ends now. The caller holds the lock.
+func (c *contention) remove(ref ir.Ref) {
+	if timer := c.objects[ref].resumed; timer != nil && timer.Stop() {
+		c.changed()
+	}
+	delete(c.objects, ref)
 }
 
 func (o *contended) paused() bool { return !o.until.IsZero() }
@@ -95,16 +100,20 @@ func (c *contention) wrote(ref ir.Ref, change *Change, now time.Time) {
 func (c *contention) forget(exists func(ir.Ref) bool, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	maps.DeleteFunc(c.objects, func(ref ir.Ref, o *contended) bool {
-		return !exists(ref) || o.paused() && !now.Before(o.until)
-	})
+	for ref, o := range c.objects {
+		if !exists(ref) || o.paused() && !now.Before(o.until) {
+			c.remove(ref)
+		}
+	}
 }
 
 // reset removes all objects. It is called when this replica becomes the leader or is no longer the leader.
 func (c *contention) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	clear(c.objects)
+	for ref := range c.objects {
+		c.remove(ref)
+	}
 }
 
 // verdicts returns a problem for each object whose status is not written now.

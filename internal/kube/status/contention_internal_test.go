@@ -89,3 +89,24 @@ func TestVerdictEndsWithThePause(t *testing.T) {
 		}
 	})
 }
+
+// TestResetEndsPauses checks that the end of the term ends all pauses, and that this is reported once.
+func TestResetEndsPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		changes := make(chan int, 3)
+		c := newContention(func() { changes <- 1 })
+		ref, change := ir.Ref{Kind: kinds.Ingress, Namespace: "a", Name: "web"}, &Change{UID: "1", Status: "ours"}
+		for c.allows(ref, change, time.Now()) {
+			c.wrote(ref, change, time.Now())
+		}
+		<-changes
+		if c.reset(); len(changes) != 1 {
+			t.Errorf("at the end of the term, %d changes are reported", len(changes))
+		}
+		<-time.After(2 * contentionPause)
+		synctest.Wait()
+		if n := len(c.verdicts(time.Now())); n != 0 || len(changes) != 1 {
+			t.Errorf("there are %d verdicts, and %d changes are reported", n, len(changes))
+		}
+	})
+}
