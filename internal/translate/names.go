@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tidwall/btree"
+
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/report"
 	"github.com/k8singress/k8singress/internal/model/shrinking"
@@ -15,10 +17,11 @@ import (
 
 // names tracks which aliases Ingresses request for their hosts, and which host gets each alias.
 type names struct {
-	// The field wanted maps each alias to the hosts that request the alias. The field given maps each alias to the host
-	// that gets it, as decided by hosts.Naming.Resolve.
+	// The field wanted maps each alias to the hosts that request the alias.
 	wanted shrinking.Map[string, *shrinking.Map[string, struct{}]]
-	given  shrinking.Map[string, *hosts.Named]
+	// The field given maps each alias to the host that gets it, as decided by hosts.Naming.Resolve. It is a tree,
+	// because View copies it.
+	given btree.Map[string, *hosts.Named]
 	// touched contains the aliases for which Resolve must be called again, because another host may now get the alias.
 	touched shrinking.Map[string, struct{}]
 }
@@ -56,7 +59,13 @@ func (n *names) namespace(host string) string {
 }
 
 // names.of returns the result of Resolve for the alias that requires a certificate for host, or nil if no alias does.
-func (n *names) of(host string) *hosts.Named { return n.given.Get(aliasOf(host)) }
+func (n *names) of(host string) *hosts.Named { return n.resolved(aliasOf(host)) }
+
+// names.resolved returns the result of Resolve for an alias, or nil if no Ingress requests the alias.
+func (n *names) resolved(alias string) *hosts.Named {
+	given, _ := n.given.Get(alias)
+	return given
+}
 
 // aliasOf returns the alias that requires a certificate for host, or "" if no alias can do so. For example, the alias
 // **.example.com requires a certificate for *.example.com.
@@ -134,7 +143,7 @@ func (t *Translator) mergeNamed(c *change, host string) {
 }
 
 func (t *Translator) give(c *change, naming *hosts.Naming, name string) {
-	if old := t.names.given.Get(name); old != nil {
+	if old := t.names.resolved(name); old != nil {
 		c.objects.add(maps.Keys(old.Problems))
 	}
 	var wants []hosts.Name

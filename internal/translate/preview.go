@@ -48,7 +48,7 @@ func (p *preview) giveNames(names []string, stop func() bool) bool {
 
 // reconsider decides again which host gets the alias host, if it is an alias, and returns the result of namedBy.
 func (p *preview) reconsider(host string) string {
-	if alias := aliasOf(host); p.names.given.Get(alias) != nil {
+	if alias := aliasOf(host); p.names.resolved(alias) != nil {
 		p.give(alias)
 	}
 	return p.namedBy(host)
@@ -80,7 +80,7 @@ func (p *preview) give(name string) {
 		}
 		asked[host] = true
 	}
-	if old := p.names.given.Get(name); old != nil {
+	if old := p.names.resolved(name); old != nil {
 		for _, host := range old.Wanted {
 			ask(host)
 		}

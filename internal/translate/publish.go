@@ -23,7 +23,7 @@ func (t *Translator) publish(c *change) {
 		if m := t.merged.Get(host); m != nil {
 			virtual[host] = m.Host
 		}
-		if given := t.names.given.Get(host); given != nil && virtual[host] == nil {
+		if given := t.names.resolved(host); given != nil && virtual[host] == nil {
 			virtual[host] = given.Host
 		}
 		if given := t.names.of(host); given != nil && certificates[host] == nil {
@@ -79,7 +79,7 @@ func (t *Translator) verdict(ref ir.Ref) *report.Verdict {
 		v.Problems = append(v.Problems, *p)
 	}
 	v.Problems = append(v.Problems, nameProblems(r, ref, t.mergedHost,
-		func(name string) *hosts.Named { return t.names.given.Get(name) })...)
+		func(name string) *hosts.Named { return t.names.resolved(name) })...)
 	if p := t.patternProblem(ref); p != nil {
 		v.Problems = append(v.Problems, *p)
 	}

@@ -65,7 +65,7 @@ func (t *Translator) View(s *snapshot.Snapshot) *View {
 	objects.Changed = nil
 	return &View{
 		snapshot: &objects, options: t.defaults.ingress, policy: t.options.Ownership,
-		naming: t.naming(), names: &names{given: *t.names.given.Clone()}, users: t.users.copy(),
+		naming: t.naming(), names: &names{given: *t.names.given.Copy()}, users: t.users.copy(),
 		fallbacks:       t.contributions(t.fallbacks.Keys()),
 		inputs:          inputs{*t.inputs.hosts.Copy()},
 		namespaces:      t.options.Namespaces,
