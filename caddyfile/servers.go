@@ -61,8 +61,8 @@ func addServerOptions(config map[string]any, global []caddyfile.Segment, c setti
 		}
 		if wrappers, ok := found["listener_wrappers"].([]any); ok {
 			server["listener_wrappers"] = structure.WithWrappers(wrappers)
-			if of.server == structure.HTTPSServer && readsHeaderAfterTLS(wrappers) {
-				all = append(all, serversWarning(options, headerAfterTLS))
+			if fix := fixForHeader(wrappers); fix != "" && of.server == structure.HTTPSServer {
+				all = append(all, serversWarning(options, headerAfterTLS+fix))
 			}
 		}
 		if ignored := found.ignored(); ignored != "" {
@@ -74,18 +74,24 @@ func addServerOptions(config map[string]any, global []caddyfile.Segment, c setti
 }
 
 const headerAfterTLS = "the listener wrapper proxy_protocol gets connections after the TLS handshake, but load " +
-	"balancers send the PROXY protocol header before it, so HTTPS fails: add the line tls after proxy_protocol"
+	"balancers send the PROXY protocol header before it, so HTTPS fails: "
 
-// readsHeaderAfterTLS reports whether the listener wrapper proxy_protocol gets connections after the TLS handshake.
-// This is the case without the wrapper tls, too.
-func readsHeaderAfterTLS(wrappers []any) bool {
+// fixForHeader says what to change if the listener wrapper proxy_protocol gets connections after the TLS handshake. This
+// is the case without the wrapper tls, too. Otherwise, it returns "".
+func fixForHeader(wrappers []any) string {
 	index := func(name string) int {
 		return slices.IndexFunc(wrappers, func(w any) bool {
 			module, _ := w.(map[string]any)
 			return module["wrapper"] == name
 		})
 	}
-	return index("proxy_protocol") > index("tls")
+	switch tls := index("tls"); {
+	case index("proxy_protocol") <= tls:
+		return ""
+	case tls < 0:
+		return "add the line tls after proxy_protocol"
+	}
+	return "move the line tls behind proxy_protocol"
 }
 
 func serversWarning(servers caddyfile.Segment, message string) caddyconfig.Warning {
