@@ -269,7 +269,8 @@ func (o *offline) lint(cmd *cobra.Command, result *engine.Offline) error {
 	return nil
 }
 
-// otherUses returns what a message adds because a Caddyfile, which was not given, can use Services without an Ingress.
+// otherUses returns a hint to set --config, because a Caddyfile can use Services without an Ingress. It returns nothing
+// if --config is set.
 func (o *offline) otherUses() string {
 	if o.config != "" {
 		return ""

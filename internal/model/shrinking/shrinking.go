@@ -13,17 +13,17 @@ import (
 
 // Map is a map whose memory depends on the number of its elements, and not on their number in the past. The zero value
 // is an empty map. As with Go maps, methods that only read may run concurrently, and on a nil pointer they find no
-// elements.
+// elements. Set, Delete and Clear panic on a nil pointer.
 //
 // Delete sometimes copies the remaining elements to a smaller Go map. This happens when at least three quarters of the
 // elements were deleted, so on average a deletion copies less than one element.
 type Map[K comparable, V any] struct {
 	elements map[K]V
-	// peak is the largest number of elements that the Go map has had, apart from elements that were added after the
-	// last deletion.
+	// peak is the largest length seen by Delete since the Go map was created.
 	peak int
-	// copies is the number of Go maps that were replaced by others. All compares it to see that this has happened.
-	copies int
+	// replacements is the number of Go maps that Delete and Clear have replaced. All compares it to see that this has
+	// happened.
+	replacements int
 }
 
 const (
@@ -86,7 +86,7 @@ func (m *Map[K, V]) Clear() {
 
 func (m *Map[K, V]) replace(elements map[K]V) {
 	m.elements, m.peak = elements, len(elements)
-	m.copies++
+	m.replacements++
 }
 
 // All yields all elements in no particular order. As with a Go map, the loop may change the map: it does not get
@@ -96,9 +96,9 @@ func (m *Map[K, V]) All() iter.Seq2[K, V] {
 		if m == nil {
 			return
 		}
-		copies := m.copies
+		replacements := m.replacements
 		for key, value := range m.elements {
-			if m.copies != copies {
+			if m.replacements != replacements {
 				// The loop has deleted elements, and now ranges over the old Go map, which still has them.
 				var ok bool
 				if value, ok = m.elements[key]; !ok {
