@@ -76,8 +76,8 @@ func addServerOptions(config map[string]any, global []caddyfile.Segment, c setti
 const headerAfterTLS = "the listener wrapper proxy_protocol gets connections after the TLS handshake, but load " +
 	"balancers send the PROXY protocol header before it, so HTTPS fails: "
 
-// fixForHeader says what to change if the listener wrapper proxy_protocol gets connections after the TLS handshake. This
-// is the case without the wrapper tls, too. Otherwise, it returns "".
+// fixForHeader says what to change if the listener wrapper proxy_protocol gets connections after the TLS handshake.
+// This is the case without the wrapper tls, too. Otherwise, it returns "".
 func fixForHeader(wrappers []any) string {
 	index := func(name string) int {
 		return slices.IndexFunc(wrappers, func(w any) bool {

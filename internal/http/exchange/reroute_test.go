@@ -121,8 +121,8 @@ func TestChangeNamespace(t *testing.T) {
 	}
 }
 
-// TestResetAfterPanic checks the response to a request whose handler has panicked: it has the changes of the server, and
-// not what handlers have changed.
+// TestResetAfterPanic checks the response to a request whose handler has panicked: it has the changes of the server,
+// and not what handlers have changed.
 func TestResetAfterPanic(t *testing.T) {
 	for version, closes := range map[uint8]bool{1: true, 2: false} {
 		x, w := exchangetest.New(t, "GET http://shop.example/a | Accept: a")
