@@ -61,7 +61,7 @@ const (
 	// turn is the time after which a Writer pauses. The processor then serves requests until the pause is over.
 	// runtime.Gosched is not enough: with one processor, the scheduler would continue the Writer before it asks the
 	// network for new requests.
-	turn, pause = 300 * time.Microsecond, 100 * time.Microsecond
+	turn, pause = 300 * time.Microsecond, 300 * time.Microsecond
 	// pending is the maximum number of bytes of text that are kept before they are written.
 	pending = 32 << 10
 	// chunk is the maximum number of metrics in one message of the protobuf format. Prometheus accepts several messages
