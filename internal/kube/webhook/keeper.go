@@ -38,6 +38,8 @@ type Keeper struct {
 	client    kubernetes.Interface
 	namespace string
 	log       *zap.Logger
+	// wake makes the leader check the certificates. It receives a value when the Secret or the configuration changes.
+	wake chan struct{}
 	// served is the newest valid certificate in the Secret. It is nil until there is one.
 	served  atomic.Pointer[tls.Certificate]
 	changed func()
@@ -59,7 +61,7 @@ type target struct {
 // namespace of the controller. changed is called when the result of Verdicts has changed; it must not block.
 func New(client kubernetes.Interface, namespace string, changed func(), log *zap.Logger) *Keeper {
 	return &Keeper{
-		client: client, namespace: namespace, changed: changed, log: log,
+		client: client, namespace: namespace, changed: changed, log: log, wake: make(chan struct{}, 1),
 		target: target{replaced: make(chan struct{})},
 	}
 }
@@ -109,14 +111,15 @@ func (k *Keeper) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 	return nil, errNoCertificate
 }
 
-// Run watches the Secret until ctx ends. Every replica calls it. Afterwards GetCertificate still returns the last
-// certificate.
+// Run watches the Secret until ctx ends, and wakes the leader when it changes. Every replica calls it. Afterwards
+// GetCertificate still returns the last certificate.
 func (k *Keeper) Run(ctx context.Context) {
 	k.each(ctx, func(ctx context.Context, name string) {
 		watchOne(ctx, k.client.CoreV1().Secrets(k.namespace), &corev1.Secret{}, SecretName(name), func(object any) {
 			if s, ok := object.(*corev1.Secret); ok && ctx.Err() == nil {
 				k.serve(s)
 			}
+			k.check()
 		})
 	})
 }
@@ -135,6 +138,14 @@ func (k *Keeper) serve(s *corev1.Secret) {
 	k.served.Store(pair)
 	k.log.Info("loaded the certificate of the webhook", zap.Strings("names", pair.Leaf.DNSNames),
 		zap.Time("expires", pair.Leaf.NotAfter))
+}
+
+// check makes the leader check the certificates.
+func (k *Keeper) check() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
 }
 
 // each calls work with the name of the configuration until ctx ends. When the options name another configuration, the

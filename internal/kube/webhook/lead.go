@@ -45,28 +45,18 @@ func (k *Keeper) Lead(ctx context.Context) {
 	defer k.setVerdicts(nil)
 	k.each(ctx, func(ctx context.Context, name string) {
 		defer k.setVerdicts(nil)
-		wake := make(chan struct{}, 1)
-		changed := func(any) {
-			select {
-			case wake <- struct{}{}:
-			default:
-			}
-		}
 		var watching panics.Group
 		defer watching.Wait()
 		watching.Go("webhook/configuration", func() {
 			watchOne(ctx, k.client.AdmissionregistrationV1().ValidatingWebhookConfigurations(),
-				&admissionv1.ValidatingWebhookConfiguration{}, name, changed)
+				&admissionv1.ValidatingWebhookConfiguration{}, name, func(any) { k.check() })
 		})
-		watching.Go("webhook/secret", func() {
-			watchOne(ctx, k.client.CoreV1().Secrets(k.namespace), &corev1.Secret{}, SecretName(name), changed)
-		})
-		k.keep(ctx, &attempt{Keeper: k, name: name}, wake)
+		k.keep(ctx, &attempt{Keeper: k, name: name})
 	})
 }
 
 // keep checks the certificates at once, when they must be renewed, and when wake receives a value.
-func (k *Keeper) keep(ctx context.Context, a *attempt, wake <-chan struct{}) {
+func (k *Keeper) keep(ctx context.Context, a *attempt) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -74,7 +64,7 @@ func (k *Keeper) keep(ctx context.Context, a *attempt, wake <-chan struct{}) {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
-		case <-wake:
+		case <-k.wake:
 		}
 		wrote, renewal, err := a.run(ctx, time.Now())
 		if ctx.Err() != nil {
