@@ -319,7 +319,7 @@ func TestFlood(t *testing.T) {
 	traffic, talks := trafficOf(w, r), dial(t, r)
 	exchange(t, talks, []byte("1"), "a:1")
 	exchange(t, talks, []byte("2"), "a:2")
-	first, files := heap(), descriptors(t)
+	first, files := fixture.Heap(), descriptors(t)
 	worst := int64(0)
 	for n := 0; n < sources; n += 1000 {
 		forge(t, r, n, 1000)
@@ -339,19 +339,12 @@ func TestFlood(t *testing.T) {
 	if n := traffic.Opened.Load(); n < sources/10 {
 		t.Errorf("only %d of the sources have come through", n)
 	}
-	if grown := heap() - first; grown > 8<<20 {
+	if grown := fixture.Heap() - first; grown > 8<<20 {
 		t.Errorf("it uses %d KiB more", grown>>10)
 	}
 	if n := descriptors(t); n > files+most {
 		t.Errorf("there are %d open files, %d before", n, files)
 	}
-}
-
-func heap() int64 {
-	runtime.GC()
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return int64(stats.HeapAlloc)
 }
 
 // forge sends a datagram from each of several loopback addresses.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 // TestEncoderBytes measures the memory of an encoder of each level, and compares it with the memory that responses take
@@ -29,7 +30,7 @@ func TestEncoderBytes(t *testing.T) {
 
 func measured(t *testing.T, c *coding, level int, text []byte) {
 	t.Helper()
-	before := heap()
+	before := fixture.Heap()
 	owned := c.begin(io.Discard)
 	for left := text; len(left) > 0; {
 		n := min(len(left), 32<<10)
@@ -38,19 +39,11 @@ func measured(t *testing.T, c *coding, level int, text []byte) {
 		}
 		left = left[n:]
 	}
-	got := heap() - before
+	got := int64(fixture.Heap() - before)
 	runtime.KeepAlive(&owned)
 	if got > c.bytes+c.bytes/16 || got < c.bytes/3 {
 		t.Errorf("%s of level %d takes %d KiB, and %d of the budget", c.name, level, got>>10, c.bytes>>10)
 	}
-}
-
-func heap() int64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }
 
 // TestWithoutRoomForEncoders checks that a response is sent uncompressed and counted if there is no memory for an

@@ -180,14 +180,14 @@ func TestSmallZone(t *testing.T) {
 
 // TestMemory measures the memory for 100,000 clients of a zone, and checks that it is released.
 func TestMemory(t *testing.T) {
-	before, zones := heap(), ratelimit.NewZones()
+	before, zones := fixture.Heap(), ratelimit.NewZones()
 	zone := zones.Requests("z", ratelimit.Rates{PerSecond: 10, PerMinute: 300})
 	bursts := ratelimit.Bursts{PerSecond: 50, PerMinute: 1500}
 	const clients = 100_000
 	for n := range uint32(clients) {
 		zone.Take(nth(n), bursts, 0)
 	}
-	grown := heap() - before
+	grown := fixture.Heap() - before
 	t.Logf("%d clients: %.1f MB", clients, float64(grown)/(1<<20))
 	if grown > 16<<20 {
 		t.Errorf("%d clients take %d bytes", clients, grown)
@@ -207,17 +207,10 @@ func TestMemory(t *testing.T) {
 	for n := range uint32(1000) {
 		zone.Take(nth(n), bursts, time.Hour)
 	}
-	if left := heap() - before; left > 2<<20 {
+	if left := fixture.Heap() - before; left > 2<<20 {
 		t.Errorf("an hour later it takes %d bytes", left)
 	}
 	runtime.KeepAlive(zones)
-}
-
-func heap() int64 {
-	runtime.GC()
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return int64(stats.HeapAlloc)
 }
 
 // TestZonesLiveAsLongAsTheirFilters checks that successive filters share a zone, and that a new zone is created after
