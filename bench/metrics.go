@@ -133,6 +133,13 @@ func (c *contestant) spread(o options, hosts int) load {
 	return l
 }
 
+// steady returns a load with few requests, whose latency shows what other work costs them.
+func (c *contestant) steady(o options, hosts int) load {
+	l := c.spread(o, hosts)
+	l.perSecond, l.connections, l.warmUp, l.duration = victimRate, victimConnections, 0, 2*o.duration
+	return l
+}
+
 // metricsScrape counts the series of routes that all had a request, measures a scrape of the health port, and compares
 // the p99 of requests during scrapes to the p99 without them.
 func metricsScrape(ctx context.Context, o options, s site, to *strings.Builder) ([]bar, error) {
@@ -182,8 +189,7 @@ func (c *contestant) whileScraped(ctx context.Context, o options, hosts int, add
 ) {
 	for round := range o.rounds {
 		err := inTurn(round, func(side int) error {
-			l := c.spread(o, hosts)
-			l.perSecond, l.connections, l.warmUp, l.duration = victimRate, victimConnections, 0, 2*o.duration
+			l := c.steady(o, hosts)
 			during, end := context.WithCancel(ctx)
 			var scraping sync.WaitGroup
 			scraping.Go(func() {

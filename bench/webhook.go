@@ -230,20 +230,17 @@ func (r *reviewing) large(ctx context.Context, o options, to *strings.Builder) (
 func (r *reviewing) besideReviews(ctx context.Context, o options, reviews bool, answers *reviewAnswers) (p99 float64,
 	peak int64, err error) {
 	during, end := context.WithCancel(ctx)
-	memory, sent := make(chan int64, 1), make(chan error, 1)
-	go func() { memory <- r.process.peakUntil(during.Done()) }()
-	go func() {
-		if !reviews {
-			sent <- nil
-			return
-		}
-		sent <- sendReviews(during, r.url, answers)
-	}()
-	l := r.spread(o, reviewedHosts)
-	l.perSecond, l.connections, l.warmUp, l.duration = victimRate, victimConnections, 0, 2*o.duration
+	var beside sync.WaitGroup
+	beside.Go(func() { peak = r.process.peakUntil(during.Done()) })
+	var failed error
+	if reviews {
+		beside.Go(func() { failed = sendReviews(during, r.url, answers) })
+	}
+	l := r.steady(o, reviewedHosts)
 	f, err := l.run(ctx)
 	end()
-	return float64(f.p99), <-memory, errors.Join(err, <-sent)
+	beside.Wait()
+	return float64(f.p99), peak, errors.Join(err, failed)
 }
 
 // largeBody returns a review of the maximum size. Its managed fields consist of small objects, so that its decoding
