@@ -231,8 +231,8 @@ func (c *Caddy) Verdicts(ctx context.Context) ([]Verdict, error) {
 	return v, err
 }
 
-// Metric returns the sum of a metric over its series with the given labels, in the form name="value". It returns 0 if
-// there is none.
+// Metric returns the sum of a metric over its series with the given labels, in the form name="value". It returns 0
+// without such series.
 func (c *Caddy) Metric(ctx context.Context, name string, labels ...string) (float64, error) {
 	var sum float64
 	err := c.get(ctx, "/metrics", func(body io.Reader) error {

@@ -59,11 +59,11 @@ func (l *largeReviews) enter(ctx context.Context) (leave func(worked time.Durati
 	}
 }
 
-// meter measures the time for which a review uses a processor. The time for which the review waits does not count.
-type meter struct {
+// stopwatch measures the time for which a review uses a processor. The time for which the review waits does not count.
+type stopwatch struct {
 	started time.Time
 	worked  time.Duration
 }
 
-func (m *meter) start() { m.started = time.Now() }
-func (m *meter) stop()  { m.worked += time.Since(m.started) }
+func (s *stopwatch) start() { s.started = time.Now() }
+func (s *stopwatch) stop()  { s.worked += time.Since(s.started) }

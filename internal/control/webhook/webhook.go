@@ -145,7 +145,7 @@ func (h *Handler) review(ctx context.Context, v *translate.View, r *http.Request
 	if r.ContentLength <= largeBody {
 		text, err = readBody(r.Body, nil, largeBody)
 	}
-	processor := &meter{}
+	processor := &stopwatch{}
 	if errors.Is(err, errLarge) {
 		var leave func(time.Duration)
 		leave, err = h.large.enter(ctx)
@@ -163,8 +163,8 @@ func (h *Handler) review(ctx context.Context, v *translate.View, r *http.Request
 	return h.decide(ctx, v, text, begin, processor)
 }
 
-// decide decodes a review and decides about the Ingress. It stops the meter while it waits for other reviews.
-func (h *Handler) decide(ctx context.Context, v *translate.View, text []byte, begin time.Time, processor *meter) (
+// decide decodes a review and decides about the Ingress. It stops the watch while it waits for other reviews.
+func (h *Handler) decide(ctx context.Context, v *translate.View, text []byte, begin time.Time, processor *stopwatch) (
 	*admissionv1.AdmissionReview, error,
 ) {
 	values, err := scan(text)
