@@ -2,7 +2,6 @@ package meter_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -16,11 +15,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/k8singress/k8singress/internal/http/meter"
 	"github.com/k8singress/k8singress/internal/process/exposition"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 // The formats of a scrape.
@@ -37,27 +36,11 @@ func written(t *testing.T, registry *meter.Registry, format expfmt.Format) map[s
 	if registry.Write(w); w.Flush() != nil {
 		t.Fatal(w.Err())
 	}
-	if format == inText {
-		parser := expfmt.NewTextParser(model.UTF8Validation)
-		families, err := parser.TextToMetricFamilies(&b)
-		if err != nil {
-			t.Fatalf("the text cannot be parsed: %v", err)
-		}
-		return families
+	families, err := fixture.ReadMetrics(&b, format)
+	if err != nil {
+		t.Fatalf("the response cannot be parsed: %v", err)
 	}
-	families, decoder := map[string]*dto.MetricFamily{}, expfmt.NewDecoder(&b, format)
-	for {
-		f := new(dto.MetricFamily)
-		if err := decoder.Decode(f); errors.Is(err, io.EOF) {
-			return families
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		if before := families[f.GetName()]; before != nil {
-			f.Metric = append(before.GetMetric(), f.GetMetric()...)
-		}
-		families[f.GetName()] = f
-	}
+	return families
 }
 
 // gathered returns the metrics of a prometheus.Gatherer, by the name of the family.

@@ -14,10 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/k8singress/k8singress/internal/process/exposition"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 var (
@@ -25,32 +25,14 @@ var (
 	protobuf = expfmt.NewFormat(expfmt.TypeProtoDelim)
 )
 
-// decode returns the families in a response. Several messages for one name become one family.
+// decode returns the families in a response.
 func decode(t testing.TB, r io.Reader, format expfmt.Format) map[string]*dto.MetricFamily {
 	t.Helper()
-	if format == text {
-		parser := expfmt.NewTextParser(model.UTF8Validation)
-		families, err := parser.TextToMetricFamilies(r)
-		if err != nil {
-			t.Fatalf("the text cannot be parsed: %v", err)
-		}
-		return families
+	families, err := fixture.ReadMetrics(r, format)
+	if err != nil {
+		t.Fatalf("the response cannot be parsed: %v", err)
 	}
-	families, decoder := map[string]*dto.MetricFamily{}, expfmt.NewDecoder(r, format)
-	for {
-		var f dto.MetricFamily
-		switch err := decoder.Decode(&f); {
-		case errors.Is(err, io.EOF):
-			return families
-		case err != nil:
-			t.Fatalf("a message cannot be parsed: %v", err)
-		}
-		if before := families[f.GetName()]; before != nil {
-			before.Metric = append(before.Metric, f.GetMetric()...)
-			continue
-		}
-		families[f.GetName()] = &f
-	}
+	return families
 }
 
 // write writes one family of each kind, with the given value of a label.

@@ -3,7 +3,6 @@ package featuretests
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -11,7 +10,6 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
@@ -47,27 +45,7 @@ func (in *ingress) scrape(address, accept string) (scraped, error) {
 	if !response.Uncompressed {
 		in.Errorf("the response is not compressed: %v", response.Header)
 	}
-	format := expfmt.ResponseFormat(response.Header)
-	if format.FormatType() == expfmt.TypeTextPlain {
-		parser := expfmt.NewTextParser(model.UTF8Validation)
-		return parser.TextToMetricFamilies(response.Body)
-	}
-	families, decoder := scraped{}, expfmt.NewDecoder(response.Body, format)
-	for {
-		var f dto.MetricFamily
-		err := decoder.Decode(&f)
-		if errors.Is(err, io.EOF) {
-			return families, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if before := families[f.GetName()]; before != nil {
-			before.Metric = append(before.Metric, f.GetMetric()...)
-			continue
-		}
-		families[f.GetName()] = &f
-	}
+	return fixture.ReadMetrics(response.Body, expfmt.ResponseFormat(response.Header))
 }
 
 // of returns the metrics of ingress-nginx with a name that have the given labels, which are pairs of names and values.
