@@ -1,13 +1,16 @@
 package chart
 
 import (
+	"flag"
 	"fmt"
+	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -57,12 +60,7 @@ func variants(t *testing.T) (all []variant) {
 // TestScenarios renders each shape. It checks that Kubernetes knows all fields of its objects, and that the binary
 // accepts its Caddyfile and its command line.
 func TestScenarios(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "caddy")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/caddy")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	program := controllerProgram(t)
 	for _, s := range variants(t) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
@@ -85,6 +83,35 @@ func TestScenarios(t *testing.T) {
 			checkProgram(t, program, objects)
 		})
 	}
+}
+
+// programs is the folder in which controllerProgram builds the program. TestMain removes it.
+var programs string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	var err error
+	if programs, err = os.MkdirTemp("", "chart"); err != nil {
+		log.Fatal(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(programs)
+	os.Exit(code)
+}
+
+var buildOnce = sync.OnceValues(func() (output []byte, err error) {
+	build := exec.Command("go", "build", "-o", filepath.Join(programs, "caddy"), "./cmd/caddy")
+	build.Dir = "../.."
+	return build.CombinedOutput()
+})
+
+// controllerProgram returns the path of the controller's program, which is built once for all tests.
+func controllerProgram(t *testing.T) string {
+	t.Helper()
+	if out, err := buildOnce(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return filepath.Join(programs, "caddy")
 }
 
 // check compares the output with the expectations of the scenario.

@@ -43,11 +43,16 @@ prints them first. */}}
 {{- $allowed := eq (get $data "allow-snippet-annotations" | toString) "true" -}}
 {{- $critical := eq (get $data "annotations-risk-level" | toString) "Critical" -}}
 {{- if eq (toString .Values.k8singress.options.snippets) "ignore" -}}
-{{- $all = append $all (dict "paths" (list "k8singress.options.snippets") "says" "Ingresses are served without their snippets, also if a snippet rejects requests") -}}
+{{- $ignored := list "k8singress.options.snippets" -}}
+{{- range $key, $_ := include "k8singress.snippetTexts" . | fromJson }}{{ $ignored = append $ignored (printf "controller.config.%s" $key) }}{{ end -}}
+{{- $all = append $all (dict "paths" $ignored "says" "Ingresses are served without their snippets, also if a snippet rejects requests") -}}
 {{- else if and $critical (not $allowed) -}}
 {{- $all = append $all (dict "paths" (list "controller.config.annotations-risk-level") "says" "Ingresses are served without their snippets, also if a snippet rejects requests, because allow-snippet-annotations is false; set controller.allowSnippetAnnotations to true, or remove annotations-risk-level") -}}
 {{- else if and $allowed (not $critical) -}}
 {{- $all = append $all (dict "paths" (list "controller.allowSnippetAnnotations") "says" "snippets are not served: all requests for an Ingress with a snippet get 503 until controller.config.annotations-risk-level is Critical") -}}
+{{- end -}}
+{{- if ne (toString .Values.k8singress.options.snippets) "ignore" -}}
+{{- $all = concat $all (include "k8singress.closingSnippets" . | fromJsonArray) -}}
 {{- end -}}
 {{- $paths := list -}}
 {{- range $key := list "main-snippet" "stream-snippet" -}}

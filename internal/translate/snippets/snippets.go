@@ -14,7 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
-//go:generate go test -run ^TestDoc$ -update
+//go:generate go test -run ^(TestDoc|TestDirectivesOfChart)$ -update
 
 // Result is the meaning of the configuration of a location. It is immutable.
 type Result struct {

@@ -17,7 +17,7 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-var update = flag.Bool("update", false, "rewrite docs/snippets.md")
+var update = flag.Bool("update", false, "rewrite docs/snippets.md and the list in the chart")
 
 // TestDoc checks that docs/snippets.md lists all directives.
 func TestDoc(t *testing.T) {
@@ -54,6 +54,19 @@ func TestDoc(t *testing.T) {
 		byClass["auth"] = append(byClass["auth"], &section{Class: s.Class, Title: s.Reason, Joined: names})
 	}
 	fixture.Printed(t, "../../../docs/snippets.md", byClass, *update)
+}
+
+// TestDirectivesOfChart checks that the chart, whose NOTES name the directives that close hosts, has the classes of all
+// directives.
+func TestDirectivesOfChart(t *testing.T) {
+	word := strings.NewReplacer(" ", "-")
+	lines := []string{"# The directives of nginx with their classes in snippets and in global-auth-snippet, printed from " +
+		"internal/translate/snippets by `make generate`."}
+	for _, row := range Table() {
+		auth, _ := row.inAuth()
+		lines = append(lines, row.Name+" "+word.Replace(string(row.Class))+" "+word.Replace(string(auth)))
+	}
+	fixture.Generated(t, "../../../charts/k8singress/files/directives.txt", strings.Join(lines, "\n")+"\n", *update)
 }
 
 // TestTable checks that each row is complete, and that the directives of class Works are exactly the directives that
