@@ -24,6 +24,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 	"github.com/k8singress/k8singress/internal/process/events"
 	"github.com/k8singress/k8singress/internal/process/panics"
+	"github.com/k8singress/k8singress/internal/process/wake"
 	"github.com/k8singress/k8singress/internal/tls/certs"
 	"github.com/k8singress/k8singress/internal/tls/issuance"
 	"github.com/k8singress/k8singress/internal/upstream/endpoints"
@@ -92,10 +93,10 @@ type Engine struct {
 	resign   context.CancelFunc
 	resigned chan struct{}
 	adoption atomic.Pointer[adoption]
-	adopted  chan struct{}
+	adopted  wake.Signal
 	// trustsProxies is the last value that was passed to TrustProxies.
 	trustsProxies atomic.Bool
-	started       chan struct{}
+	started       wake.Signal
 	loads         chan load
 	state         atomic.Pointer[state]
 	// patchFailure is the error of the last attempt to add the required servers and settings to Caddy's configuration.
@@ -148,8 +149,8 @@ func New(source Source, publisher Publisher, log *zap.Logger) *Engine {
 		webhook:  webhook.NewServer(reviews, log),
 		done:     make(chan struct{}),
 		resigned: make(chan struct{}),
-		adopted:  make(chan struct{}, 1),
-		started:  make(chan struct{}, 1),
+		adopted:  wake.New(),
+		started:  wake.New(),
 		loads:    make(chan load),
 	}
 	e.applies.Store(new(Applied))
@@ -180,10 +181,7 @@ func (e *Engine) Adopt(ctx caddy.Context, s settings.Config, d *document.Live) {
 	// while Caddy loads the next configuration.
 	ctx.Context = context.WithoutCancel(ctx.Context)
 	e.adoption.Store(&adoption{ctx: ctx, settings: s, document: d})
-	select {
-	case e.adopted <- struct{}{}:
-	default:
-	}
+	e.adopted.Send()
 	e.start.Do(e.run)
 }
 
@@ -194,10 +192,7 @@ func (e *Engine) TrustProxies(trusts bool) { e.trustsProxies.Store(trusts) }
 // ServerStarted tells the engine that an HTTP server of the Caddy configuration now accepts connections. The listeners
 // of listener groups cannot be opened before their server has started. ServerStarted does not wait.
 func (e *Engine) ServerStarted() {
-	select {
-	case e.started <- struct{}{}:
-	default:
-	}
+	e.started.Send()
 }
 
 // Destruct stops the engine after the last Caddy configuration has stopped using it. It does not wait, because the

@@ -14,6 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/kinds"
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 	"github.com/k8singress/k8singress/internal/process/panics"
+	"github.com/k8singress/k8singress/internal/process/wake"
 )
 
 // byName watches individual objects of one kind, each with its own watch, so that RBAC only has to allow access to
@@ -30,7 +31,7 @@ type byName struct {
 	// followed holds the objects that were passed to the last call of follow.
 	followed map[ir.Ref]*single
 	// changed receives a value when objects are added to followed.
-	changed chan struct{}
+	changed wake.Signal
 	// unread is the number of followed objects that have not been read yet.
 	unread int
 	// over is the set of objects that are not watched, because too many objects of the same namespace were passed to
@@ -59,7 +60,7 @@ func (f *factory) byName(name string) (*byName, error) {
 	return &byName{
 		kind: kind, client: client, store: f.store, errors: f.errors,
 		gate:     &gate{slots: make(chan struct{}, atOnce), wait: shortestWait},
-		followed: map[ir.Ref]*single{}, changed: make(chan struct{}, 1),
+		followed: map[ir.Ref]*single{}, changed: wake.New(),
 	}, nil
 }
 
@@ -88,10 +89,7 @@ func (b *byName) follow(refs iter.Seq[ir.Ref]) (read bool) {
 		}
 	}
 	if changed {
-		select {
-		case b.changed <- struct{}{}:
-		default:
-		}
+		b.changed.Send()
 	}
 	return b.unread == 0
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/k8singress/k8singress/internal/kube/serviceports"
 	"github.com/k8singress/k8singress/internal/model/kinds"
 	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/process/wake"
 )
 
 // ownService records the last write to a Service: which ports were written, when, and the resourceVersion of the
@@ -36,29 +37,29 @@ type ownService struct {
 // previous one, before this time has passed, the pause doubles.
 const calm = 2 * lastRetry
 
-// apply writes the planned ports to the Service if necessary. It returns the time after which it must be called again,
-// or 0 if it need not be called again.
+// apply writes the planned ports to the Service if necessary. It must be called again after the
+// returned duration.
 func (p *ports) apply(ctx context.Context, o *ownService, service *corev1.Service,
 	plan serviceports.Plan) time.Duration {
 	if service == nil || !plan.Write {
 		o.refused = nil
-		return 0
+		return wake.Never
 	}
 	if o.knows(service, plan.Ports) {
-		return 0
+		return wake.Never
 	}
 	if wait := time.Until(o.at.Add(o.pause)); wait > 0 {
 		return wait
 	}
 	err := p.write(ctx, service, plan.Ports)
 	if ctx.Err() != nil {
-		return 0
+		return wake.Never
 	}
 	o.note(service, plan.Ports, err)
 	if err == nil {
 		p.options.Log.Info("updated the ports of the Service",
 			zap.String("service", service.Namespace+"/"+service.Name), zap.Int("count", len(plan.Ports)))
-		return 0
+		return wake.Never
 	}
 	if o.refused == nil {
 		p.options.Log.Warn("cannot write the ports of the Service; trying again", zap.Error(err))

@@ -18,13 +18,14 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/report"
 	"github.com/k8singress/k8singress/internal/model/snapshot"
+	"github.com/k8singress/k8singress/internal/process/wake"
 )
 
 // ports keeps the ports of the controller's own Service in sync with the open TCP and UDP ports.
 type ports struct {
 	client  kubernetes.Interface
 	options Options
-	wake    chan struct{}
+	wake    wake.Signal
 	// changed is called when verdicts has changed.
 	changed func()
 	// verdicts is never nil.
@@ -43,7 +44,7 @@ type ports struct {
 
 func newPorts(client kubernetes.Interface, changed func(), o Options) *ports {
 	p := &ports{
-		client: client, options: o, wake: make(chan struct{}, 1), changed: changed,
+		client: client, options: o, wake: wake.New(), changed: changed,
 		services: map[ir.Name]*ownService{},
 	}
 	p.verdicts.Store(&[]*report.Verdict{})
@@ -60,25 +61,15 @@ func (p *ports) lead(ctx context.Context, newest *atomic.Pointer[desired]) {
 		// leader.
 		*service = ownService{}
 	}
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-p.wake:
-		case <-timer.C:
-		}
+	p.wake.Loop(ctx, func() time.Duration {
 		if d := newest.Load(); d != nil {
-			if wait := p.reconcile(ctx, d); wait > 0 {
-				timer.Reset(wait)
-			}
+			return p.reconcile(ctx, d)
 		}
-	}
+		return wake.Never
+	})
 }
 
-// reconcile plans the ports of the Services and writes them. It returns the time after which it must be called again,
-// or 0 if it need not be called again.
+// reconcile plans the ports of the Services and writes them. It must be called again after the returned duration.
 func (p *ports) reconcile(ctx context.Context, d *desired) time.Duration {
 	current := d.options.PublishService
 	if d.options.PublishPorts && !current.IsZero() && p.services[current] == nil {
@@ -88,7 +79,7 @@ func (p *ports) reconcile(ctx context.Context, d *desired) time.Duration {
 	s.Service, s.Pod, s.Loopback = serviceIn(d.snapshot, current), p.ownPod(ctx, d), loopbackOnly(d.options.StreamBind)
 	plan := serviceports.Make(s)
 	verdicts := plan.Verdicts
-	var again time.Duration
+	again := wake.Never
 	for _, name := range slices.SortedFunc(maps.Keys(p.services), ir.Name.Compare) {
 		object, plan := s.Service, plan
 		if name != current {
@@ -96,9 +87,7 @@ func (p *ports) reconcile(ctx context.Context, d *desired) time.Duration {
 			plan = serviceports.Make(serviceports.Situation{Name: name, Service: object})
 		}
 		service := p.services[name]
-		if wait := p.apply(ctx, service, object, plan); wait > 0 && (again == 0 || wait < again) {
-			again = wait
-		}
+		again = min(again, p.apply(ctx, service, object, plan))
 		if service.refused != nil {
 			verdicts = append(verdicts, service.refused)
 		}

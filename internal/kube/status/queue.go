@@ -10,6 +10,7 @@ import (
 	"github.com/k8singress/k8singress/internal/process/delayqueue"
 	"github.com/k8singress/k8singress/internal/process/panics"
 	"github.com/k8singress/k8singress/internal/process/turns"
+	"github.com/k8singress/k8singress/internal/process/wake"
 )
 
 const (
@@ -35,7 +36,7 @@ type task struct {
 // Both queues take turns between namespaces, so that a namespace whose objects have thousands of problems does not
 // delay the status of other namespaces.
 type queue struct {
-	kick chan struct{}
+	kick wake.Signal
 
 	mu       sync.Mutex
 	statuses *turns.Queue[task]
@@ -48,7 +49,7 @@ type queue struct {
 
 func newQueue() *queue {
 	return &queue{
-		kick: make(chan struct{}, 1), statuses: turns.New[task](statusWriters, statusWriters),
+		kick: wake.New(), statuses: turns.New[task](statusWriters, statusWriters),
 		events:  turns.New[task](eventWriters, eventWriters),
 		delayed: delayqueue.New[task](),
 	}
@@ -62,7 +63,7 @@ func (q *queue) add(objects []ir.Ref) {
 		q.push(task{object: ref})
 		q.push(task{object: ref, events: true})
 	}
-	signal(q.kick)
+	q.kick.Send()
 }
 
 func (q *queue) push(t task) {
@@ -81,22 +82,15 @@ func (q *queue) of(t task) *turns.Queue[task] {
 func (q *queue) run(ctx context.Context, write func(context.Context, task) error) {
 	var writing panics.Group
 	defer writing.Wait()
-	timer := time.NewTimer(lastRetry)
-	defer timer.Stop()
-	for ctx.Err() == nil {
+	q.kick.Loop(ctx, func() time.Duration {
 		begun, rest := q.next(time.Now())
 		for _, t := range begun {
 			writing.Go("status/write", func() {
 				q.done(t, panics.Run("status/write", func() error { return write(ctx, t) }))
 			})
 		}
-		timer.Reset(rest)
-		select {
-		case <-ctx.Done():
-		case <-q.kick:
-		case <-timer.C:
-		}
-	}
+		return rest
+	})
 }
 
 // next returns the tasks to start now, and the time until the next retry.
@@ -114,7 +108,7 @@ func (q *queue) next(now time.Time) (begun []task, rest time.Duration) {
 	if at, ok := q.delayed.Next(); ok {
 		return begun, max(at.Sub(now), 0)
 	}
-	return begun, lastRetry
+	return begun, wake.Never
 }
 
 // done records the result of a task. A failed task is retried after a delay. A task that was added again while it was
@@ -130,5 +124,5 @@ func (q *queue) done(t task, err error) {
 		q.delayed.Set(t, time.Now().Add(min(firstRetry<<min(n, 10), lastRetry)))
 	}
 	q.of(t).Done(t)
-	signal(q.kick)
+	q.kick.Send()
 }

@@ -86,7 +86,7 @@ func TestRetries(t *testing.T) {
 		if n < 10 {
 			continue
 		}
-		if again, rest := q.next(time.Now()); len(again) != 0 || rest < lastRetry/2 {
+		if again, rest := q.next(time.Now()); len(again) != 0 || rest < lastRetry/2 || rest > lastRetry {
 			t.Fatalf("after %d failures %v comes at once, or in %v", n+1, again, rest)
 		}
 	}

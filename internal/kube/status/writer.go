@@ -25,6 +25,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/settings"
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 	"github.com/k8singress/k8singress/internal/process/panics"
+	"github.com/k8singress/k8singress/internal/process/wake"
 )
 
 // Options configure a Writer.
@@ -52,13 +53,13 @@ type Writer struct {
 	identity string
 	leader   atomic.Bool
 	desired  atomic.Pointer[desired]
-	wake     chan struct{}
+	wake     wake.Signal
 	memory   *memory
 	rivals   *contention
 	ports    *ports
 	webhook  *webhook.Keeper
 	// reported receives a value when the result of Verdicts has changed.
-	reported chan struct{}
+	reported wake.Signal
 	// updates is set if RBAC only allows writing statuses with an update, not with a patch. coreEvents is set if RBAC
 	// only allows writing Events with the core API.
 	updates, coreEvents atomic.Bool
@@ -81,12 +82,11 @@ func New(client kubernetes.Interface, objects metadata.Interface, o Options) (*W
 	}
 	w := &Writer{
 		client: client, objects: objects, options: o, identity: name + "_" + string(uuid.NewUUID()),
-		wake: make(chan struct{}, 1), reported: make(chan struct{}, 1),
+		wake: wake.New(), reported: wake.New(),
 		memory: newMemory(),
 	}
-	changed := func() { signal(w.reported) }
-	w.rivals, w.ports = newContention(changed), newPorts(client, changed, o)
-	w.webhook = webhook.New(client, o.PodNamespace, changed, o.Log)
+	w.rivals, w.ports = newContention(w.reported.Send), newPorts(client, w.reported.Send, o)
+	w.webhook = webhook.New(client, o.PodNamespace, w.reported.Send, o.Log)
 	return w, nil
 }
 
@@ -95,15 +95,8 @@ func New(client kubernetes.Interface, objects metadata.Interface, o Options) (*W
 // several times before the Writer gets to work, only the last call counts.
 func (w *Writer) Publish(r *report.Report, s *snapshot.Snapshot, o settings.Config, open []*ir.StreamRoute) {
 	w.desired.Store(&desired{r, s, o, open})
-	signal(w.wake)
-	signal(w.ports.wake)
-}
-
-func signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
+	w.wake.Send()
+	w.ports.wake.Send()
 }
 
 // Verdicts returns the problems that the leader found with the ports of the controller's own Service, with the

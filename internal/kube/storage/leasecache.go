@@ -11,6 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/k8singress/k8singress/internal/process/wake"
 )
 
 // byHost is the name of the index that finds, for a host, the Lease that is held while a certificate for the host is
@@ -28,7 +30,7 @@ type leaseCache struct {
 	observed map[string]observation
 	// waiting holds the channels that whenFree has returned, by the name of the Lease. For each Lease, at most one
 	// goroutine of this process waits.
-	waiting map[string]chan struct{}
+	waiting map[string]wake.Signal
 }
 
 // observation is the newest known state of a Lease, and the time when the Lease was first seen in this state.
@@ -38,7 +40,7 @@ type observation struct {
 }
 
 func (s *Storage) newLeaseCache(client rest.Interface) *leaseCache {
-	c := &leaseCache{observed: map[string]observation{}, waiting: map[string]chan struct{}{}}
+	c := &leaseCache{observed: map[string]observation{}, waiting: map[string]wake.Signal{}}
 	listed, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: s.source(client, "leases"), ObjectType: &coordinationv1.Lease{}, Handler: c, Transform: trim,
 		Indexers: cache.Indexers{byHost: hostsOf},
@@ -82,7 +84,7 @@ func (c *leaseCache) OnUpdate(_, object any) {
 	defer c.mu.Unlock()
 	c.observe(lease)
 	if holderOf(lease) == "" {
-		c.wake(lease.Name)
+		c.waiting[lease.Name].Send()
 	}
 }
 
@@ -96,7 +98,7 @@ func (c *leaseCache) OnDelete(object any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.observed, key.Name)
-	c.wake(key.Name)
+	c.waiting[key.Name].Send()
 }
 
 // remaining returns the time until the lock of a Lease is free, if the Lease does not change until then. lease is the
@@ -138,7 +140,7 @@ func (c *leaseCache) issues(host string) bool {
 
 // whenFree returns a channel that receives a value when the Lease is deleted or has no holder any more.
 func (c *leaseCache) whenFree(name string) (free <-chan struct{}, cancel func()) {
-	woken := make(chan struct{}, 1)
+	woken := wake.New()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waiting[name] = woken
@@ -146,13 +148,6 @@ func (c *leaseCache) whenFree(name string) (free <-chan struct{}, cancel func())
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.waiting, name)
-	}
-}
-
-func (c *leaseCache) wake(name string) {
-	select {
-	case c.waiting[name] <- struct{}{}:
-	default:
 	}
 }
 

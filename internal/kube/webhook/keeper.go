@@ -23,6 +23,7 @@ import (
 	kubeclient "github.com/k8singress/k8singress/internal/kube/client"
 	"github.com/k8singress/k8singress/internal/model/report"
 	"github.com/k8singress/k8singress/internal/process/panics"
+	"github.com/k8singress/k8singress/internal/process/wake"
 	"github.com/k8singress/k8singress/internal/tls/secret"
 )
 
@@ -38,8 +39,8 @@ type Keeper struct {
 	client    kubernetes.Interface
 	namespace string
 	log       *zap.Logger
-	// wake makes the leader check the certificates. It receives a value when the Secret or the configuration changes.
-	wake chan struct{}
+	// wake makes the leader check the certificates. It is sent when the Secret or the configuration changes.
+	wake wake.Signal
 	// served is the newest valid certificate in the Secret. It is nil until there is one.
 	served  atomic.Pointer[tls.Certificate]
 	changed func()
@@ -61,7 +62,7 @@ type target struct {
 // namespace of the controller. changed is called when the result of Verdicts has changed; it must not block.
 func New(client kubernetes.Interface, namespace string, changed func(), log *zap.Logger) *Keeper {
 	return &Keeper{
-		client: client, namespace: namespace, changed: changed, log: log, wake: make(chan struct{}, 1),
+		client: client, namespace: namespace, changed: changed, log: log, wake: wake.New(),
 		target: target{replaced: make(chan struct{})},
 	}
 }
@@ -119,7 +120,7 @@ func (k *Keeper) Run(ctx context.Context) {
 			if s, ok := object.(*corev1.Secret); ok && ctx.Err() == nil {
 				k.serve(s)
 			}
-			k.check()
+			k.wake.Send()
 		})
 	})
 }
@@ -138,14 +139,6 @@ func (k *Keeper) serve(s *corev1.Secret) {
 	k.served.Store(pair)
 	k.log.Info("loaded the certificate of the webhook", zap.Strings("names", pair.Leaf.DNSNames),
 		zap.Time("expires", pair.Leaf.NotAfter))
-}
-
-// check makes the leader check the certificates.
-func (k *Keeper) check() {
-	select {
-	case k.wake <- struct{}{}:
-	default:
-	}
 }
 
 // each calls work with the name of the configuration until ctx ends. When the options name another configuration, the

@@ -20,6 +20,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/kinds"
 	"github.com/k8singress/k8singress/internal/model/report"
 	"github.com/k8singress/k8singress/internal/process/panics"
+	"github.com/k8singress/k8singress/internal/process/wake"
 	"github.com/k8singress/k8singress/internal/tls/authority"
 	"github.com/k8singress/k8singress/internal/tls/secret"
 )
@@ -49,38 +50,28 @@ func (k *Keeper) Lead(ctx context.Context) {
 		defer watching.Wait()
 		watching.Go("webhook/configuration", func() {
 			watchOne(ctx, k.client.AdmissionregistrationV1().ValidatingWebhookConfigurations(),
-				&admissionv1.ValidatingWebhookConfiguration{}, name, func(any) { k.check() })
+				&admissionv1.ValidatingWebhookConfiguration{}, name, func(any) { k.wake.Send() })
 		})
 		k.keep(ctx, &attempt{Keeper: k, name: name})
 	})
 }
 
-// keep checks the certificates at once, when they must be renewed, and when wake receives a value.
+// keep checks the certificates at once, when they must be renewed, and when k.wake is sent.
 func (k *Keeper) keep(ctx context.Context, a *attempt) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		case <-k.wake:
-		}
+	k.wake.Loop(ctx, func() time.Duration {
 		wrote, renewal, err := a.run(ctx, time.Now())
 		if ctx.Err() != nil {
-			return
+			return wake.Never
 		}
 		k.tell(a.name, err)
-		wait := min(recheck, time.Until(renewal))
 		if err != nil || wrote {
-			pause := a.nextPause(time.Now())
-			_ = kubeclient.Pause(ctx, pause) // The loop checks the context.
-			if err != nil {
-				wait = 0
-			}
+			_ = kubeclient.Pause(ctx, a.nextPause(time.Now())) // The loop checks the context.
 		}
-		timer.Reset(max(wait, 0))
-	}
+		if err != nil {
+			return 0
+		}
+		return min(recheck, time.Until(renewal))
+	})
 }
 
 // tell publishes the error of an attempt as a verdict on the Secret, and logs it if it is a new one.

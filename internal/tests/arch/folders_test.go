@@ -82,6 +82,6 @@ var narrower = []struct{ name, path, reason string }{
 var standardOnly = []string{
 	"internal/model/ir", "internal/model/suggest", "internal/model/pools", "internal/model/shrinking",
 	"internal/process/budget", "internal/process/gctune", "internal/process/loops", "internal/process/panics",
-	"internal/tls/sni", "internal/upstream/reach", "internal/upstream/split", "internal/http/message",
-	"internal/http/fastcgi",
+	"internal/process/wake", "internal/tls/sni", "internal/upstream/reach", "internal/upstream/split",
+	"internal/http/message", "internal/http/fastcgi",
 }

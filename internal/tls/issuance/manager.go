@@ -15,6 +15,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/process/delayqueue"
 	"github.com/k8singress/k8singress/internal/process/turns"
+	"github.com/k8singress/k8singress/internal/process/wake"
 )
 
 // The maximum numbers of concurrent tasks of each kind. More orders than reads of the storage are allowed, because
@@ -43,8 +44,8 @@ type Manager struct {
 	// retry is the delay between the first failed order for a host and the next attempt.
 	retry time.Duration
 	// Sending to kick makes Run look for due tasks. changed is the channel that the method Changed returns.
-	kick    chan struct{}
-	changed chan struct{}
+	kick    wake.Signal
+	changed wake.Signal
 
 	mu    sync.Mutex
 	setup *setup
@@ -102,7 +103,7 @@ type Manager struct {
 // New returns a manager that does nothing until Run is called.
 func New(log *zap.Logger) *Manager {
 	m := &Manager{
-		log: log, retry: firstRetry, kick: make(chan struct{}, 1), changed: make(chan struct{}, 1),
+		log: log, retry: firstRetry, kick: wake.New(), changed: wake.New(),
 		hosts: map[string]*host{}, stored: map[string]*host{}, fresh: map[string]*host{},
 		problematic: map[string]*host{},
 		orders:      turns.New[*host](maxOrders, ordersPerNamespace), reads: turns.New[*host](maxReads, maxReads),
@@ -138,7 +139,7 @@ func (m *Manager) Configure(ctx caddy.Context, o Options) error {
 	if last != nil {
 		last.release()
 	}
-	m.wake()
+	m.kick.Send()
 	return nil
 }
 
@@ -159,7 +160,7 @@ func (m *Manager) Want(changes map[string]*ir.Certificate) {
 			h.origin = c.Origin
 		}
 	}
-	m.wake()
+	m.kick.Send()
 }
 
 func (m *Manager) add(h *host) {
@@ -234,16 +235,6 @@ func (m *Manager) Read(ctx context.Context) {
 // Changed returns a channel that receives a value when Take or Problems would return something new.
 func (m *Manager) Changed() <-chan struct{} { return m.changed }
 
-// wake makes Run look for due tasks.
-func (m *Manager) wake() { signal(m.kick) }
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
-
 // onStorageEvent is called by the storage when this or another replica has changed the value of a key.
 func (m *Manager) onStorageEvent(key string) {
 	name, ok := hostOf(key)
@@ -255,11 +246,11 @@ func (m *Manager) onStorageEvent(key string) {
 	defer m.mu.Unlock()
 	if isRequest {
 		name, m.requestsChanged = strings.TrimSuffix(requested, ".json"), true
-		m.wake()
+		m.kick.Send()
 	}
 	if h := m.stored[name]; h != nil && !h.ordering && (!isRequest || h.demand.awaitsLeader()) {
 		m.readSoon(h)
-		m.wake()
+		m.kick.Send()
 	}
 }
 

@@ -123,7 +123,7 @@ func (m *Manager) demand(name string, now time.Time) (d *demand, full bool) {
 	m.pending[d] = true
 	m.pendingIn[origin.Namespace]++
 	m.asks.Push(origin.Namespace, d, true)
-	m.wake()
+	m.kick.Send()
 	return d, false
 }
 

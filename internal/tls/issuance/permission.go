@@ -65,7 +65,7 @@ func (m *Manager) beginAsks(ctx context.Context, running *panics.Group) {
 		s := m.setup
 		s.acquire()
 		running.Go("issuance/permission", func() {
-			defer m.wake()
+			defer m.kick.Send()
 			defer s.release()
 			allowed := false
 			defer func() {

@@ -47,7 +47,7 @@ func (m *Manager) wakeForPending() {
 	}
 	for _, h := range m.problematic {
 		if waited := now.Sub(h.since); h.issued == nil && waited >= soon && waited < soon+2*tick {
-			signal(m.changed)
+			m.changed.Send()
 			return
 		}
 	}

@@ -95,7 +95,7 @@ func (m *Manager) beginRequests(ctx context.Context, running *panics.Group, now 
 	m.searching, m.searched, m.requestsChanged = true, now, false
 	s.acquire()
 	running.Go("issuance/requests", func() {
-		defer m.wake()
+		defer m.kick.Send()
 		defer s.release()
 		defer func() {
 			m.mu.Lock()

@@ -153,7 +153,7 @@ func (m *Manager) start(ctx context.Context, running *panics.Group, q *turns.Que
 	s.acquire()
 	h.busy = true
 	running.Go("issuance/host", func() {
-		defer m.wake()
+		defer m.kick.Send()
 		defer s.release()
 		defer m.finish(q, h)
 		do(ctx, s, h)

@@ -164,7 +164,7 @@ func TestTenant05TurnsAfterALimit(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(b.folder, "k8singress")); err != nil {
 		t.Fatal(err)
 	}
-	r.wake()
+	r.kick.Send()
 	r.gets("victim.example")
 	plan.mu.Lock()
 	defer plan.mu.Unlock()

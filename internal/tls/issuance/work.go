@@ -64,7 +64,7 @@ func (m *Manager) fetch(ctx context.Context, s *setup, h *host) {
 		}
 		h.lastError = nil
 		m.announce(s, h)
-		signal(m.changed)
+		m.changed.Send()
 	}
 	if h.lastError == nil {
 		delete(m.problematic, h.name)
@@ -238,7 +238,7 @@ func (m *Manager) fail(h *host, why *failure) {
 	h.lastError = why
 	if why != nil && !h.gone {
 		m.problematic[h.name] = h
-		signal(m.changed)
+		m.changed.Send()
 	}
 	if why != nil && h.demand != nil {
 		m.settle(h.demand)

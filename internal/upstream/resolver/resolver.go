@@ -22,6 +22,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/shrinking"
 	"github.com/k8singress/k8singress/internal/process/delayqueue"
 	"github.com/k8singress/k8singress/internal/process/turns"
+	"github.com/k8singress/k8singress/internal/process/wake"
 	"github.com/k8singress/k8singress/internal/upstream/reach"
 )
 
@@ -54,7 +55,7 @@ type Options struct {
 type Resolver struct {
 	log   *zap.Logger
 	set   func(id string, addresses []string)
-	wake  chan struct{}
+	wake  wake.Signal
 	files systemFiles
 	own   func() ([]netip.Addr, error)
 
@@ -108,7 +109,7 @@ type turn struct {
 // backend. set must not call the resolver.
 func New(set func(id string, addresses []string), log *zap.Logger) *Resolver {
 	return &Resolver{
-		log: log, set: set, wake: make(chan struct{}, 1), files: theSystem, own: reach.MachineAddresses,
+		log: log, set: set, wake: wake.New(), files: theSystem, own: reach.MachineAddresses,
 		queue: delayqueue.New[*name](),
 		due:   turns.New[turn](maxLookups, maxPerNamespace),
 	}
@@ -134,15 +135,7 @@ func (r *Resolver) Configure(o Options) {
 			r.queue.Set(n, now)
 		}
 	}
-	r.rouse()
-}
-
-// rouse wakes up Run, which then looks for names whose lookup is due.
-func (r *Resolver) rouse() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
+	r.wake.Send()
 }
 
 // Follow starts resolving the name of the backend with the given ID. external has the form "name:port". The backend
@@ -161,13 +154,13 @@ func (r *Resolver) Follow(id, external string) {
 		n = &name{host: t.host, ports: map[string]string{}}
 		r.names.Set(t.host, n)
 		r.queue.Set(n, time.Now())
-		r.rouse()
+		r.wake.Send()
 	}
 	n.ports[id] = t.port
 	if len(n.waiting) > 0 {
 		// The name may wait behind names of another namespace that do not respond.
 		r.takeTurns(n)
-		r.rouse()
+		r.wake.Send()
 	}
 	if n.resolved || r.options.Access == Nothing {
 		r.publish(n, id)

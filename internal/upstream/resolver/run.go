@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/process/panics"
+	"github.com/k8singress/k8singress/internal/process/wake"
 )
 
 const (
@@ -25,30 +26,21 @@ const (
 	lastRetry  = time.Minute
 	// lookupTimeout is the maximum duration of a lookup, including all of its DNS queries.
 	lookupTimeout = 20 * time.Second
-	// idle is how long Run waits if there are no names to look up.
-	idle = time.Hour
 )
 
 // Run looks up names until ctx ends. It returns after all running lookups have ended.
 func (r *Resolver) Run(ctx context.Context) {
 	var looking panics.Group
 	defer looking.Wait()
-	timer := time.NewTimer(idle)
-	defer timer.Stop()
-	for {
-		next, c, wait := r.next()
-		if next.name != nil {
+	r.wake.Loop(ctx, func() time.Duration {
+		for {
+			next, c, wait := r.next()
+			if next.name == nil {
+				return wait
+			}
 			looking.Go("resolver/name", func() { r.lookUp(ctx, next, c) })
-			continue
 		}
-		timer.Reset(wait)
-		select {
-		case <-ctx.Done():
-			return
-		case <-r.wake:
-		case <-timer.C:
-		}
-	}
+	})
 }
 
 // next returns the next name to look up. If no lookup may start now, it returns how long to wait. Within a namespace,
@@ -57,7 +49,7 @@ func (r *Resolver) next() (turn, *client, time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.client == nil || r.options.Access == Nothing {
-		return turn{}, nil, idle
+		return turn{}, nil, wake.Never
 	}
 	now := time.Now()
 	for n, ok := r.queue.Pop(now); ok; n, ok = r.queue.Pop(now) {
@@ -70,7 +62,7 @@ func (r *Resolver) next() (turn, *client, time.Duration) {
 	if due, ok := r.queue.Next(); ok {
 		return turn{}, nil, time.Until(due)
 	}
-	return turn{}, nil, idle
+	return turn{}, nil, wake.Never
 }
 
 // lookUp looks up a name and stores the result. It reads n.host without holding the mutex, because the host never
@@ -87,7 +79,7 @@ func (r *Resolver) lookUp(ctx context.Context, of turn, c *client) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.due.Done(of)
-	r.rouse()
+	r.wake.Send()
 	if ctx.Err() != nil || r.names.Get(n.host) != n {
 		// Drop the result: no backend uses the name any more, or Run is ending.
 		return

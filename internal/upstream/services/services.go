@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/process/wake"
 	"github.com/k8singress/k8singress/internal/upstream/balancer"
 )
 
@@ -28,7 +29,7 @@ type Registry struct {
 	mu    sync.Mutex
 	ports map[ir.FollowedPort]*port
 	// changed receives a value when ports may differ from the last result of Ports.
-	changed chan struct{}
+	changed wake.Signal
 }
 
 // port is the state of a Service port. All modules that follow the port share it.
@@ -50,7 +51,7 @@ type Found struct {
 
 // New returns an empty Registry.
 func New() *Registry {
-	return &Registry{ports: map[ir.FollowedPort]*port{}, changed: make(chan struct{}, 1)}
+	return &Registry{ports: map[ir.FollowedPort]*port{}, changed: wake.New()}
 }
 
 // Changed returns a channel that receives a value when a port must be looked up, or is no longer followed.
@@ -65,17 +66,10 @@ func (r *Registry) Follow(of ir.FollowedPort) *Service {
 	if p == nil {
 		p = &port{of: of, read: make(chan struct{})}
 		r.ports[of] = p
-		r.notify()
+		r.changed.Send()
 	}
 	p.followers++
 	return &Service{registry: r, port: p}
-}
-
-func (r *Registry) notify() {
-	select {
-	case r.changed <- struct{}{}:
-	default:
-	}
 }
 
 // Ports returns the ports to look up, sorted. It forgets the ports that are not followed any more.
@@ -157,7 +151,7 @@ func (s *Service) Close() {
 		s.registry.mu.Lock()
 		defer s.registry.mu.Unlock()
 		if s.port.followers--; s.port.followers == 0 {
-			s.registry.notify()
+			s.registry.changed.Send()
 		}
 	})
 }
