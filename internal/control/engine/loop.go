@@ -101,6 +101,8 @@ func (l *loop) run(ctx context.Context) {
 			l.follow()
 		case <-l.publisherChanged():
 			l.publish()
+		case <-l.webhook.Changed():
+			l.publish()
 		case <-l.hold.timer.C:
 			l.hold.done()
 			l.pipeline()

@@ -72,7 +72,7 @@ func (e *Engine) Collectors() []prometheus.Collector {
 		meter.Limited{Registry: e.live.Table.Meters()},
 		e.live.Table.AccessLogs(),
 		e.live.Table.Spans(),
-		e.live.Ports().Collector(), e.reviews.Collector(),
+		e.live.Ports().Collector(), e.reviews.Collector(), e.webhook,
 	}
 	return slices.Concat(own, e.issuance.Collectors(), e.events.Collectors(),
 		e.live.Table.Shared().Mirrors.Collectors())

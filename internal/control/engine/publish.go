@@ -39,9 +39,9 @@ func (l *loop) publish() bool {
 }
 
 // verdicts merges all known problems into one report. They come from the source of objects, the translation, the
-// applied configuration, and the publisher.
+// applied configuration, the webhook, and the publisher.
 func (l *loop) verdicts() *report.Report {
-	merged := l.translated.With(l.live.Verdicts()).With(l.issuance.Problems())
+	merged := l.translated.With(l.live.Verdicts()).With(l.issuance.Problems()).With(l.webhook.Verdicts())
 	if r, ok := l.source.(Reporter); ok {
 		merged = merged.With(r.Verdicts())
 	}

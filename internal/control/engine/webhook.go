@@ -21,12 +21,12 @@ func (l *loop) configureWebhook(before, now *settings.AdmissionWebhook) {
 }
 
 // certificatesOf returns the source of the webhook's certificate, or nil if there is no source.
-func (l *loop) certificatesOf(o *settings.AdmissionWebhook) webhook.Certificates {
+func (l *loop) certificatesOf(o *settings.AdmissionWebhook) webhook.Source {
 	if o.Certificate != "" {
-		return webhook.NewFiles(o.Certificate, o.Key, l.log).GetCertificate
+		return webhook.NewFiles(o.Certificate, o.Key, l.log)
 	}
 	if l.publisher == nil {
 		return nil
 	}
-	return l.publisher.GetCertificate
+	return l.publisher
 }

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"crypto/tls"
-	"errors"
 	"os"
 	"sync"
 	"time"
@@ -88,4 +87,9 @@ func (f *Files) refresh() {
 		zap.Time("until", pair.Leaf.NotAfter))
 }
 
-var errNoSource = errors.New("the admission webhook has no source of certificates")
+// failure returns the reason why the files could not be used when they were last read, or nil.
+func (f *Files) failure() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}

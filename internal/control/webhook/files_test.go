@@ -25,7 +25,7 @@ func TestFiles(t *testing.T) {
 	certificate, key := filepath.Join(folder, "cert"), filepath.Join(folder, "key")
 	core, logs := observer.New(zap.ErrorLevel)
 	files := webhook.NewFiles(certificate, key, zap.New(core))
-	r.server.Configure(r.address, files.GetCertificate)
+	r.server.Configure(r.address, files)
 	fixture.Eventually(t, "the log has the missing file before the first handshake", func() error {
 		if n := logs.FilterMessage("cannot read the certificate of the admission webhook").Len(); n != 1 {
 			return fmt.Errorf("it has %d lines about it", n)
@@ -84,11 +84,11 @@ func TestHangingFiles(t *testing.T) {
 	s := webhook.NewServer(webhook.NewHandler(nil, zap.NewNop()), zap.NewNop())
 	hanging, release := make(chan struct{}), make(chan struct{})
 	defer close(release)
-	s.Configure(fixture.Address(t), func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	s.Configure(fixture.Address(t), source(func() (*tls.Certificate, error) {
 		close(hanging)
 		<-release
 		return nil, errors.New("the volume does not respond")
-	})
+	}))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {

@@ -17,9 +17,6 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// Certificates returns the certificate for a handshake, like the field GetCertificate of tls.Config.
-type Certificates func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-
 // The limits of connections. The API server needs few of them. A connection without a request is closed after
 // headerTimeout. At the limit, an idle connection is closed to accept another, so that other programs cannot keep the
 // API server out with idle connections. The API server closes its own idle connections before idleTimeout.
@@ -39,8 +36,12 @@ const listenRetry = time.Second
 type Server struct {
 	handler *Handler
 	log     *zap.Logger
-	// certificates is the current source of certificates. Each handshake uses the latest one.
-	certificates atomic.Pointer[Certificates]
+	// source is the current source of the certificate. Each handshake uses the latest one.
+	source atomic.Pointer[Source]
+	// state describes the certificate. It is nil if there is no source. changes receives a value when its verdicts have
+	// changed.
+	state   atomic.Pointer[state]
+	changes chan struct{}
 	// configured receives a value when Configure was called.
 	configured  chan struct{}
 	connections chan struct{}
@@ -56,13 +57,13 @@ type Server struct {
 // NewServer returns a server that listens after Configure and Run were called.
 func NewServer(handler *Handler, log *zap.Logger) *Server {
 	return &Server{handler: handler, log: log, configured: make(chan struct{}, 1),
-		connections: make(chan struct{}, maxConnections), changed: make(chan struct{})}
+		changes: make(chan struct{}, 1), connections: make(chan struct{}, maxConnections), changed: make(chan struct{})}
 }
 
-// Configure sets the address and the source of certificates. If the address is empty, the server stops listening.
-// Configure does not wait.
-func (s *Server) Configure(address string, certificates Certificates) {
-	s.certificates.Store(&certificates)
+// Configure sets the address and the source of the certificate, which may be nil. If the address is empty, the server
+// stops listening. Configure does not wait.
+func (s *Server) Configure(address string, source Source) {
+	s.source.Store(&source)
 	select {
 	case s.configured <- struct{}{}:
 	default:
@@ -85,7 +86,7 @@ func (s *Server) target() (address string, changed <-chan struct{}) {
 // Run serves reviews until ctx ends, and then completes the reviews in progress.
 func (s *Server) Run(ctx context.Context) {
 	// Run does not wait for it: the files may be on a volume that does not respond.
-	panics.Go("webhook/certificates", func() { s.probe(ctx) })
+	panics.Go("webhook/certificates", func() { s.watch(ctx) })
 	for ctx.Err() == nil {
 		address, changed := s.target()
 		if address == "" {
@@ -103,21 +104,6 @@ func (s *Server) Run(ctx context.Context) {
 			case <-changed:
 			case <-ctx.Done():
 			}
-		}
-	}
-}
-
-// probe asks each new source for a certificate until ctx ends, so that Files logs a wrong file before the first
-// handshake.
-func (s *Server) probe(ctx context.Context) {
-	for {
-		select {
-		case <-s.configured:
-		case <-ctx.Done():
-			return
-		}
-		if source := *s.certificates.Load(); source != nil {
-			_, _ = source(nil)
 		}
 	}
 }
@@ -188,8 +174,8 @@ func (s *Server) server() *http.Server {
 		TLSConfig: &tls.Config{
 			MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
 			GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-				if source := *s.certificates.Load(); source != nil {
-					return source(hello)
+				if source := *s.source.Load(); source != nil {
+					return source.GetCertificate(hello)
 				}
 				return nil, errNoSource
 			},

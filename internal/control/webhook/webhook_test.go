@@ -39,6 +39,11 @@ type running struct {
 	leaving bool
 }
 
+// source is a webhook.Source that returns the result of the function.
+type source func() (*tls.Certificate, error)
+
+func (s source) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s() }
+
 // start starts a webhook that listens until the test ends.
 func start(t testing.TB) *running {
 	r := &running{TB: t, address: fixture.Address(t), authority: fixture.Authority(t, nil, "authority")}
@@ -51,7 +56,7 @@ func start(t testing.TB) *running {
 	t.Cleanup(transport.CloseIdleConnections)
 	r.Client = &http.Client{Transport: transport, Timeout: 20 * time.Second}
 	leaf := r.leaf("webhook.example").Pair()
-	r.server.Configure(r.address, func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &leaf, nil })
+	r.server.Configure(r.address, source(func() (*tls.Certificate, error) { return &leaf, nil }))
 	r.handler.SetView(view())
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
@@ -394,7 +399,7 @@ func TestAddressChanges(t *testing.T) {
 	r := start(t)
 	rest, writers, statuses := r.occupied()
 	leaf := r.leaf("webhook.example").Pair()
-	r.server.Configure(fixture.Address(t), func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &leaf, nil })
+	r.server.Configure(fixture.Address(t), source(func() (*tls.Certificate, error) { return &leaf, nil }))
 	for _, w := range writers {
 		_, _ = io.WriteString(w, rest)
 		_ = w.Close()

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -48,14 +49,9 @@ func (r *reviewer) review(host, annotation string) (*admissionv1.AdmissionRespon
 // TestAdmissionWebhook sends reviews to the address of the option, and checks that reloads of Caddy fail none of them.
 func TestAdmissionWebhook(t *testing.T) {
 	ip, port := backend(t, "one")
-	in, folder, address := newIngress(t), t.TempDir(), fixture.Address(t)
+	in, address := newIngress(t), fixture.Address(t)
 	identity := fixture.Certificate(t, "webhook.example")
-	certificate, key := filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
-	for file, text := range map[string][]byte{certificate: identity.PEM(), key: identity.KeyPEM()} {
-		if err := os.WriteFile(file, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	certificate, key := writePair(t, identity)
 	in.write("manifests.yaml", class+service("one", port, ip)+annotated("web", "taken.example", "one"))
 	load := func(option string) {
 		in.loadCaddyfile(fmt.Sprintf("{\nadmin %s\nk8singress {\nhttp %s\nhttps off\nmanifests %s\n"+
@@ -103,4 +99,18 @@ func TestAdmissionWebhook(t *testing.T) {
 	if reviews.Wait(); sent < 5 {
 		t.Errorf("only %d reviews were sent", sent)
 	}
+	certificate += ".missing"
+	load("")
+	in.awaitVerdict("File/"+certificate, "WebhookNotReady", "no such file")
+}
+
+// writePair writes a certificate and its key to two files, and returns the names of the files.
+func writePair(t testing.TB, who *fixture.Identity) (certificate, key string) {
+	t.Helper()
+	certificate, key = filepath.Join(t.TempDir(), "tls.crt"), filepath.Join(t.TempDir(), "tls.key")
+	err := errors.Join(os.WriteFile(certificate, who.PEM(), 0o600), os.WriteFile(key, who.KeyPEM(), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return certificate, key
 }

@@ -41,6 +41,7 @@ var countable = []string{"class", "reason", "result", "direction", "protocol", "
 // of traffic, and that no metric of the code is missing there.
 func TestMetricsPage(t *testing.T) {
 	who, port := fixture.Certificate(t, "a.example"), fixture.Port(t)
+	certificate, key := writePair(t, who)
 	secure := strings.Replace(rule("a", "a.example", "Prefix", "/", "web"), "  rules:",
 		"  tls: [{hosts: [a.example], secretName: own}]\n  rules:", 1)
 	in := start(t, class+service("web", "9", "127.0.0.1", "169.254.1.1")+secure+tlsSecret("own", who.PEM(),
@@ -50,7 +51,8 @@ func TestMetricsPage(t *testing.T) {
 		annotated("two", "d.example", "two", "k8singress.io/eject-after-failures", "1")+
 		annotated("checked", "b.example", "web", "k8singress.io/health-check-path", "/")+nameService("9",
 		"127.0.0.1", port),
-		"tcp_services default/tcp-services", "udp_services default/udp-services", "stream_bind 127.0.0.1")
+		"tcp_services default/tcp-services", "udp_services default/udp-services", "stream_bind 127.0.0.1",
+		fmt.Sprintf("admission_webhook %s {\ncertificate %s %s\n}", fixture.Address(t), certificate, key))
 	// A route has series from its first request on. This request also ejects one of two endpoints.
 	in.expect("d.example", "/", http.StatusBadGateway, "")
 	wanted := metricsOfTheCode(t)

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -31,10 +29,7 @@ func reviewOf(name, annotations string) string {
 // decisions, and have no labels with names of Ingresses that are not stored.
 func TestNginxMetricsOfReviews(t *testing.T) {
 	who, health, address := fixture.Certificate(t, "webhook.example"), fixture.Address(t), fixture.Address(t)
-	cert, key := filepath.Join(t.TempDir(), "cert"), filepath.Join(t.TempDir(), "key")
-	if err := errors.Join(os.WriteFile(cert, who.PEM(), 0o600), os.WriteFile(key, who.KeyPEM(), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	cert, key := writePair(t, who)
 	ip, port := backend(t, "one")
 	manifests := class + service("one", port, ip) + rule("a", "a.example", "Prefix", "/", "one")
 	in := start(t, manifests, "health "+health, "health_metrics", "nginx_metrics")
