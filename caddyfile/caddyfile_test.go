@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -125,6 +128,29 @@ func TestReference(t *testing.T) {
 		grammar += strings.TrimSpace(options[i].Name+" "+options[i].Values) + "\n"
 	}
 	fixture.Generated(t, "../charts/k8singress/files/options.txt", grammar, *update)
+}
+
+// TestSettingsOfBlocks checks that the settings in blocks have the names of their JSON fields, from which the schema of
+// the chart is made.
+func TestSettingsOfBlocks(t *testing.T) {
+	for _, c := range []struct {
+		of      reflect.Type
+		without string
+		names   []string
+	}{
+		{reflect.TypeFor[settings.NginxMetrics](), "off", slices.Sorted(maps.Keys(nginxMetricsSettings))},
+		{reflect.TypeFor[settings.DefaultChain](), "chain", slices.Sorted(maps.Keys(selections))},
+	} {
+		var fields []string
+		for _, field := range reflect.VisibleFields(c.of) {
+			if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != c.without {
+				fields = append(fields, name)
+			}
+		}
+		if slices.Sort(fields); !slices.Equal(fields, c.names) {
+			t.Errorf("%s has the fields %q, and its block the settings %q", c.of, fields, c.names)
+		}
+	}
 }
 
 // TestForeignCaddyfileIsLeftAlone checks that a Caddyfile without our option gives exactly the same bytes as with

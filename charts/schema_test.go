@@ -5,11 +5,13 @@ import (
 	"flag"
 	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/k8singress/k8singress/internal/control/flags"
+	"github.com/k8singress/k8singress/internal/model/settings"
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
@@ -137,7 +139,7 @@ func own(t *testing.T) node {
 	options := node{}
 	for _, words := range rows(t, "k8singress/files/options.txt") {
 		if !slices.Contains(elsewhere, words[0]) {
-			options[words[0]] = optionType(strings.Join(words[1:], " "))
+			options[words[0]] = optionType(t, strings.Join(words[1:], " "))
 		}
 	}
 	text := types["string"]
@@ -171,12 +173,15 @@ func strict(properties node) node {
 
 // optionType returns the schema of an option with the given grammar: true for an option without arguments, a list for
 // an option with several arguments, and both if the arguments may be omitted. If the arguments are words of a fixed
-// set, the schema lists them.
-func optionType(grammar string) node {
+// set, the schema lists them. The word off may also be false, because YAML reads off without quotes as false.
+func optionType(t *testing.T, grammar string) node {
+	t.Helper()
 	words := wordsOf(grammar)
 	switch {
 	case grammar == "":
 		return types["boolean"]
+	case strings.Contains(grammar, "{"):
+		return blockType(t, grammar)
 	case strings.HasPrefix(grammar, "[") && words != nil:
 		return node{"oneOf": []node{types["boolean"], {"enum": words},
 			{"type": "array", "items": node{"enum": words}}}}
@@ -185,10 +190,65 @@ func optionType(grammar string) node {
 	case strings.Contains(grammar, "..."):
 		return node{"type": []string{"string", "number", "array", "null"},
 			"items": node{"type": []string{"string", "number"}}}
+	case slices.Contains(words, any("off")):
+		return node{"enum": append(words, false, nil)}
 	case words != nil:
 		return node{"enum": append(words, nil)}
 	}
 	return types["scalar"]
+}
+
+// blocks are the settings in the blocks of options, by the words in their grammar. The content of other blocks is text.
+var blocks = map[string]node{
+	"<settings...>":  fieldsOf(reflect.TypeFor[settings.NginxMetrics](), "off"),
+	"<selection...>": fieldsOf(reflect.TypeFor[settings.DefaultChain](), "chain"),
+	"<routes...>":    {"routes": node{"type": "string", "minLength": 1}},
+}
+
+// blockType returns the schema of an option with a block. The block is a map of its settings. If the option has a name,
+// it may be repeated, so its value is a list of such maps that also have a name.
+func blockType(t *testing.T, grammar string) node {
+	t.Helper()
+	words, block, _ := strings.Cut(grammar, "{")
+	content, closing, _ := strings.Cut(strings.TrimSpace(block), " ")
+	properties := maps.Clone(blocks[content])
+	optional := strings.HasSuffix(closing, "]")
+	switch {
+	case properties == nil:
+		t.Fatalf("there is no schema for the block in %q", grammar)
+	case strings.HasPrefix(words, "[off]"):
+		one := strict(properties)
+		one["type"], one["pattern"] = []string{"boolean", "string", "object", "null"}, "^off$"
+		return one
+	}
+	properties["name"] = node{"type": "string", "minLength": 1}
+	items := strict(properties)
+	if items["required"] = []string{"name"}; !optional {
+		items["required"] = slices.Sorted(maps.Keys(properties))
+		return node{"type": []string{"array", "null"}, "items": items}
+	}
+	return node{"type": []string{"string", "array", "null"}, "items": items}
+}
+
+// fieldsOf returns the schemas of the fields of a struct by their names in JSON, without one of them.
+func fieldsOf(of reflect.Type, without string) node {
+	properties := node{}
+	for _, field := range reflect.VisibleFields(of) {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		kind := types["scalar"]
+		switch field.Type.Kind() {
+		case reflect.Bool:
+			kind = types["boolean"]
+		case reflect.Int:
+			kind = node{"type": []string{"string", "integer", "null"}}
+		case reflect.Slice:
+			kind = node{"type": []string{"string", "number", "array", "null"},
+				"items": node{"type": []string{"string", "number"}}}
+		}
+		properties[name] = kind
+	}
+	delete(properties, without)
+	return properties
 }
 
 // wordsOf returns the words of a grammar such as "a | b" or "[a | b]...". It returns nil for a grammar with other

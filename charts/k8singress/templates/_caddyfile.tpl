@@ -13,7 +13,7 @@
 {{- end }}
 	k8singress {
 {{- range $name, $value := include "k8singress.options" . | fromJson }}
-{{- include "k8singress.option" (dict "name" $name "value" $value) }}
+{{- include "k8singress.option" (dict "root" $ "name" $name "value" $value) }}
 {{- end }}
 {{- if not (include "k8singress.http3" .) }}
 		http3 off
@@ -54,17 +54,54 @@ Ingresses refer to. */}}
 {{- toJson $options -}}
 {{- end -}}
 
-{{/* Returns the line of one option, or nothing if its value is null, false or empty. It takes a dict: name, value. */}}
+{{/* Returns the lines of one option, or nothing if its value is null or empty. False is "off" if the option has this word, and otherwise
+nothing. A map is a block. A list of maps is an option with a block for each name. It takes a dict: root, name, value. */}}
 {{- define "k8singress.option" -}}
-{{- if kindIs "bool" .value -}}
-{{- if .value }}
-		{{ .name }}
+{{- $value := .value -}}
+{{- if and (eq (toString $value) "false") (include "k8singress.hasOff" .) }}{{ $value = "off" }}{{ end -}}
+{{- if kindIs "map" $value }}
+		{{ .name }}{{ include "k8singress.block" $value }}
+{{- else if and (kindIs "slice" $value) (kindIs "map" (first $value)) }}
+{{- range $value }}
+		{{ $.name }} {{ include "k8singress.word" .name }}{{ omit . "name" | include "k8singress.block" }}
 {{- end }}
-{{- else if kindIs "slice" .value }}
-		{{ .name }} {{ include "k8singress.words" .value }}
-{{- else if ne (include "k8singress.text" .value) "" }}
-		{{ .name }} {{ include "k8singress.word" .value }}
+{{- else }}
+{{- include "k8singress.line" (dict "name" .name "value" $value "indent" "\t\t") }}
 {{- end }}
+{{- end -}}
+
+{{/* Returns "true" if the arguments of an option may be the word off. */}}
+{{- define "k8singress.hasOff" -}}
+{{- if regexMatch (printf "(?m)^%s .*\\boff\\b" .name) (.root.Files.Get "files/options.txt") }}true{{ end -}}
+{{- end -}}
+
+{{/* Returns a block with its settings, or nothing if it has none. The routes of a chain are lines of their own. */}}
+{{- define "k8singress.block" -}}
+{{- $lines := "" -}}
+{{- range $name, $value := . -}}
+{{- if eq $name "routes" -}}
+{{- $lines = printf "%s\n\t\t\t%s" $lines ($value | trim | replace "\n" "\n\t\t\t") -}}
+{{- else -}}
+{{- $lines = printf "%s%s" $lines (include "k8singress.line" (dict "name" $name "value" $value "indent" "\t\t\t")) -}}
+{{- end -}}
+{{- end -}}
+{{- if $lines }} {
+{{- $lines }}
+		}
+{{- end -}}
+{{- end -}}
+
+{{/* Returns a line with a name and its arguments, or nothing if the value is null, false or empty. It takes a dict: name, value, indent. */}}
+{{- define "k8singress.line" -}}
+{{- $arguments := "" -}}
+{{- if kindIs "slice" .value -}}
+{{- $arguments = include "k8singress.words" .value -}}
+{{- else if not (kindIs "bool" .value) -}}
+{{- if ne (include "k8singress.text" .value) "" }}{{ $arguments = include "k8singress.word" .value }}{{ end -}}
+{{- end -}}
+{{- if or $arguments (eq (toString .value) "true") -}}
+{{- printf "\n%s%s" .indent (trim (printf "%s %s" .name $arguments)) -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "k8singress.words" -}}

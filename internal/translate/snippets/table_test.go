@@ -60,8 +60,8 @@ func TestDoc(t *testing.T) {
 // directives.
 func TestDirectivesOfChart(t *testing.T) {
 	word := strings.NewReplacer(" ", "-")
-	lines := []string{"# The directives of nginx with their classes in snippets and in global-auth-snippet, printed from " +
-		"internal/translate/snippets by `make generate`."}
+	lines := []string{"# The directives of nginx with their classes in snippets and in global-auth-snippet, printed " +
+		"from internal/translate/snippets by `make generate`."}
 	for _, row := range Table() {
 		auth, _ := row.inAuth()
 		lines = append(lines, row.Name+" "+word.Replace(string(row.Class))+" "+word.Replace(string(auth)))
