@@ -24,23 +24,9 @@ const insideChain = name + " chain"
 // The block is stored in d as a list of Caddy routes. Directives run in the order in which they are written, as in
 // Caddy's directive route.
 func setChain(d *draft, l *line) error {
-	chain := l.args[0]
-	if err := chainName(chain); err != nil {
-		return err
-	}
-	if _, ok := d.config.Chains[chain]; ok {
-		return fmt.Errorf(
-			"%s is defined twice: put all of its directives into one block, or rename one of the two chains", chain)
-	}
-	routes, err := chainRoutes(l.tokens)
-	if err != nil {
-		return fmt.Errorf("%s: %w", chain, err)
-	}
-	if d.config.Chains == nil {
-		d.config.Chains = map[string]json.RawMessage{}
-	}
-	d.config.Chains[chain] = routes
-	return nil
+	return define(&d.config.Chains, l.args[0], "directives", func() (json.RawMessage, error) {
+		return chainRoutes(l.tokens)
+	})
 }
 
 // chainRoutes returns the routes in the block of the option chain as JSON. It wraps the block in a site and lets Caddy

@@ -6,6 +6,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/k8singress/k8singress/internal/model/option"
 )
 
 func init() {
@@ -58,16 +60,16 @@ func parseHandler(h httpcaddyfile.Helper) (*handler, error) {
 	if h.NextArg() {
 		return nil, h.Errf("the directive %s takes no argument except a matcher; found %q", name, h.Val())
 	}
+	given, known := option.Given{}, map[string]*bool{"pass_thru": &parsed.PassThru}
 	for h.NextBlock(0) {
-		switch {
-		case h.Val() != "pass_thru":
-			return nil, h.Errf("the directive %s has no option %q: its only option is pass_thru", name, h.Val())
-		case parsed.PassThru:
-			return nil, h.Err("pass_thru is set twice: remove one of the two lines")
-		case h.NextArg():
+		set, err := option.Select(given, known, "the directive "+name, h.Val(), removeOne)
+		if err != nil {
+			return nil, h.WrapErr(err)
+		}
+		if h.NextArg() {
 			return nil, h.Errf("pass_thru takes no argument; found %q", h.Val())
 		}
-		parsed.PassThru = true
+		*set = true
 	}
 	return parsed, nil
 }

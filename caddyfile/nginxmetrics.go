@@ -3,14 +3,9 @@ package caddyfile
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
-
 	"github.com/k8singress/k8singress/internal/model/settings"
-	"github.com/k8singress/k8singress/internal/model/suggest"
 )
 
 // nginxMetricsSettings are the settings in the block of the option nginx_metrics. Each function parses the arguments
@@ -20,11 +15,11 @@ var nginxMetricsSettings = map[string]func(*settings.NginxMetrics, []string) err
 	"undefined_hosts": switchOn(func(m *settings.NginxMetrics) *bool { return &m.UndefinedHosts }),
 	"status_classes":  switchOn(func(m *settings.NginxMetrics) *bool { return &m.StatusClasses }),
 	"exclude": func(m *settings.NginxMetrics, args []string) error {
-		known := words("", settings.NginxRequestMetrics...)
-		if len(args) == 0 {
-			return errors.New("it needs an argument: write at least one name, or remove the line")
+		for i := range args {
+			args[i] = strings.TrimPrefix(args[i], settings.NginxPrefix)
 		}
-		return many(func(*draft) *[]string { return &m.Exclude }, known)(nil, &line{args: args})
+		known := words("", settings.NginxRequestMetrics...)
+		return names(func(m *settings.NginxMetrics) *[]string { return &m.Exclude }, known)(m, args)
 	},
 	"time_buckets":   bounds(func(m *settings.NginxMetrics) *[]float64 { return &m.TimeBuckets }),
 	"length_buckets": bounds(func(m *settings.NginxMetrics) *[]float64 { return &m.LengthBuckets }),
@@ -86,33 +81,11 @@ func setNginxMetrics(d *draft, l *line) error {
 		}
 		return words("", "off")(l.args[0])
 	}
-	tokens, seen := caddyfile.NewDispenser(l.tokens), map[string]bool{}
-	tokens.Next()
-	for tokens.NextBlock(0) {
-		name := tokens.Val()
-		parse := nginxMetricsSettings[name]
-		if parse == nil {
-			return fmt.Errorf("there is no setting %q%s", name,
-				suggest.Hint(name, slices.Sorted(maps.Keys(nginxMetricsSettings))))
-		}
-		if seen[name] {
-			return fmt.Errorf("%s is set twice: remove one of the two lines", name)
-		}
-		seen[name] = true
-		if err := parse(m, trimmedPrefixes(tokens.RemainingArgs())); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
+	if err := parseBlock(l, m, nginxMetricsSettings, removeOne); err != nil {
+		return err
 	}
 	if m.UndefinedHosts && m.WithoutHost {
 		return errors.New("undefined_hosts has no effect with without_host: remove one of them")
 	}
 	return nil
-}
-
-// trimmedPrefixes removes the prefix of ingress-nginx's metrics from names.
-func trimmedPrefixes(args []string) []string {
-	for i := range args {
-		args[i] = strings.TrimPrefix(args[i], settings.NginxPrefix)
-	}
-	return args
 }

@@ -2,7 +2,6 @@ package caddyfile
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"github.com/k8singress/k8singress/l4app"
 )
@@ -16,21 +15,7 @@ import (
 //		}
 //	}
 func setStreamChain(d *draft, l *line) error {
-	chain := l.args[0]
-	if err := chainName(chain); err != nil {
-		return err
-	}
-	if _, ok := d.config.StreamChains[chain]; ok {
-		return fmt.Errorf(
-			"%s is defined twice: put all of its routes into one block, or rename one of the two chains", chain)
-	}
-	routes, err := l4app.ParseStreamChain(l.tokens[1:])
-	if err != nil {
-		return fmt.Errorf("%s: %w", chain, err)
-	}
-	if d.config.StreamChains == nil {
-		d.config.StreamChains = map[string]json.RawMessage{}
-	}
-	d.config.StreamChains[chain] = routes
-	return nil
+	return define(&d.config.StreamChains, l.args[0], "routes", func() (json.RawMessage, error) {
+		return l4app.ParseStreamChain(l.tokens[1:])
+	})
 }

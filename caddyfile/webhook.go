@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/k8singress/k8singress/internal/model/settings"
 )
@@ -29,13 +28,8 @@ func setAdmissionWebhook(d *draft, l *line) error {
 		}
 		w.Listen = l.args[0]
 	}
-	block := caddyfile.NewDispenser(l.tokens)
-	block.Next()
-	block.RemainingArgs()
-	for block.NextBlock(0) {
-		if err := webhookLine(w, block.Val(), block.RemainingArgs()); err != nil {
-			return err
-		}
+	if err := parseBlock(l, w, webhookLines, removeOne); err != nil {
+		return err
 	}
 	d.config.AdmissionWebhook = w
 	return w.Check()
@@ -51,27 +45,21 @@ func webhookAddress(s string) error {
 	return listenAddress(s)
 }
 
-// webhookLine parses one line in the block of the option admission_webhook.
-func webhookLine(w *settings.AdmissionWebhook, name string, args []string) error {
-	switch {
-	case name == "certificate" && len(args) == 2:
-		if w.Certificate != "" {
-			return errors.New("certificate is set twice: remove one of the two lines")
+// webhookLines are the lines in the block of the option admission_webhook.
+var webhookLines = map[string]func(*settings.AdmissionWebhook, []string) error{
+	"certificate": func(w *settings.AdmissionWebhook, args []string) error {
+		if len(args) != 2 {
+			return errors.New("it takes two arguments: write certificate <file> <key file>")
 		}
 		w.Certificate, w.Key = args[0], args[1]
-	case name == "own" && len(args) == 1:
-		if w.Configuration != "" {
-			return errors.New("own is set twice: remove one of the two lines")
+		return nil
+	},
+	"own": func(w *settings.AdmissionWebhook, args []string) error {
+		if len(args) != 1 {
+			return errors.New("it takes one argument: write own <configuration>, with the name of the " +
+				"ValidatingWebhookConfiguration")
 		}
 		w.Configuration = args[0]
 		return subdomain(args[0])
-	case name == "certificate":
-		return errors.New("certificate takes two arguments: write certificate <file> <key file>")
-	case name == "own":
-		return errors.New("own takes one argument: write own <configuration>, with the name of the " +
-			"ValidatingWebhookConfiguration")
-	default:
-		return fmt.Errorf("there is no line %q in this block: write certificate or own", name)
-	}
-	return nil
+	},
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/certmagic"
 
 	kubestorage "github.com/k8singress/k8singress/internal/kube/storage"
+	"github.com/k8singress/k8singress/internal/model/option"
 	"github.com/k8singress/k8singress/internal/process/logs"
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
@@ -58,15 +59,13 @@ func (s *Storage) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		return d.Errf("storage kubernetes takes no argument, only a block of options; found %q", d.Val())
 	}
 	options := map[string]*string{"namespace": &s.Namespace, "copy_from": &s.CopyFrom, "kubeconfig": &s.Kubeconfig}
+	given := option.Given{}
 	for d.NextBlock(0) {
 		name := d.Val()
-		value, ok := options[name]
+		value, err := option.Select(given, options, "storage kubernetes", name, "remove one of the two lines")
 		switch {
-		case !ok:
-			return d.Errf("storage kubernetes has no option %q: its options are namespace, copy_from and kubeconfig",
-				name)
-		case *value != "":
-			return d.Errf("%s is set twice: remove one of the two lines", name)
+		case err != nil:
+			return d.WrapErr(err)
 		case !d.AllArgs(value):
 			return d.Errf("%s takes exactly one argument", name)
 		case *value == "":

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/k8singress/k8singress/internal/model/suggest"
 )
@@ -18,11 +19,21 @@ func Select[T any](g Given, known map[string]T, subject, name, remedy string) (v
 	value, ok := known[name]
 	switch {
 	case !ok:
-		return value, fmt.Errorf("%s has no option %q%s", subject, name,
-			suggest.Hint(name, slices.Sorted(maps.Keys(known))))
+		return value, fmt.Errorf("%s has no option %q%s", subject, name, hint(name, slices.Sorted(maps.Keys(known))))
 	case g[name]:
 		return value, fmt.Errorf("%s is set twice: %s", name, remedy)
 	}
 	g[name] = true
 	return value, nil
+}
+
+// hint returns the end of the message about an unknown option: the option that the user probably meant, or all options.
+func hint(name string, known []string) string {
+	if meant := suggest.Hint(name, known); meant != "" {
+		return meant
+	}
+	if last := len(known) - 1; last > 0 {
+		return ": its options are " + strings.Join(known[:last], ", ") + " and " + known[last]
+	}
+	return ": its only option is " + known[0]
 }

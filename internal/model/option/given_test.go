@@ -7,7 +7,7 @@ import (
 )
 
 func TestSelect(t *testing.T) {
-	known, given := map[string]int{"size": 1, "colour": 2}, option.Given{}
+	known, given := map[string]int{"size": 1, "colour": 2, "width": 3}, option.Given{}
 	for _, c := range []struct {
 		name string
 		want int
@@ -16,14 +16,21 @@ func TestSelect(t *testing.T) {
 		{"size", 1, ""}, {"colour", 2, ""},
 		{"size", 1, "size is set twice: remove one"},
 		{"color", 0, `the box has no option "color"; did you mean colour?`},
+		{"age", 0, `the box has no option "age": its options are colour, size and width`},
 	} {
-		got, err := option.Select(given, known, "the box", c.name, "remove one")
-		text := ""
-		if err != nil {
-			text = err.Error()
-		}
-		if got != c.want || text != c.err {
-			t.Errorf("%s: %d, %q; want %d, %q", c.name, got, text, c.want, c.err)
-		}
+		check(t, given, known, c.name, c.want, c.err)
+	}
+	check(t, given, map[string]int{"size": 1}, "age", 0, `the box has no option "age": its only option is size`)
+}
+
+func check(t *testing.T, given option.Given, known map[string]int, name string, want int, err string) {
+	t.Helper()
+	got, problem := option.Select(given, known, "the box", name, "remove one")
+	text := ""
+	if problem != nil {
+		text = problem.Error()
+	}
+	if got != want || text != err {
+		t.Errorf("%s: %d, %q; want %d, %q", name, got, text, want, err)
 	}
 }
