@@ -6,11 +6,13 @@ import (
 	"maps"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/k8singress/k8singress/internal/control/flags"
+	"github.com/k8singress/k8singress/internal/model/report"
 	"github.com/k8singress/k8singress/internal/model/settings"
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
@@ -61,7 +63,7 @@ func TestSchema(t *testing.T) {
 	// would delete the running one.
 	within(root, "controller")["kind"] = node{"enum": []string{"Deployment", "DaemonSet", "Both"}}
 	root["properties"].(node)["controller"].(node)["required"] = []string{"kind"}
-	within(root, "controller")["extraArgs"] = flagsOf(types["strings"]["additionalProperties"].(node))
+	within(root, "controller")["extraArgs"] = flagsOf()
 	root["properties"].(node)["k8singress"] = own(t)
 	text, err := json.MarshalIndent(root, "", " ")
 	if err != nil {
@@ -157,14 +159,81 @@ func own(t *testing.T) node {
 	})
 }
 
-// flagsOf returns the schema for flags with values of the given type. It rejects the flags with which the controller
-// would not start. The flags version and help are missing, because with them the process only prints something.
-func flagsOf(value node) node {
-	properties := node{"config": value}
+// flagsOf returns the schema for flags. It rejects the flags and the values with which the controller would not start.
+// The flags version and help are missing, because with them the process only prints something.
+func flagsOf() node {
+	properties := node{"config": types["strings"]["additionalProperties"]}
 	for i := range flags.Table {
-		properties[flags.Table[i].Name] = value
+		properties[flags.Table[i].Name] = flagType(&flags.Table[i])
 	}
 	return node{"type": []string{"object", "null"}, "properties": properties, "additionalProperties": false}
+}
+
+// evaluated matches values that Helm or Kubernetes replaces: templates, and environment variables such as
+// $(POD_NAMESPACE).
+const evaluated = `.*(\{\{|\$\().*`
+
+// flagType returns the schema for the values of a flag. Only a boolean flag may be empty, because the chart passes an
+// empty value as a flag without a value.
+func flagType(row *flags.Row) node {
+	format := flags.FormatOf(row)
+	switch {
+	case flags.Boolean(row) && refuses(row, "true"):
+		return node{"enum": []any{false, "false"}}
+	case format.Pattern == "" && refuses(row, "a"):
+		return node{"enum": []any{row.Example}}
+	case format.Pattern == "":
+		return node{"type": []string{"string", "number", "boolean"}, "minLength": 1}
+	}
+	kinds, pattern := []string{"string"}, format.Pattern+"|"+evaluated
+	if flags.Boolean(row) {
+		kinds, pattern = []string{"boolean", "string", "null"}, pattern+"|"
+	}
+	of := node{"pattern": "^(" + pattern + ")$"}
+	if format.Number != "" {
+		kinds = append(kinds, format.Number)
+	}
+	if format.Min != format.Max {
+		of["minimum"], of["maximum"] = format.Min, format.Max
+	}
+	of["type"] = kinds
+	return of
+}
+
+// refuses reports whether the controller does not start with a value of a flag.
+func refuses(row *flags.Row, value string) bool {
+	_, problems := flags.Apply(settings.Config{}, map[string]string{row.Name: value})
+	return slices.ContainsFunc(problems, func(p report.Problem) bool { return p.Severity == report.Error })
+}
+
+// TestFlagValues checks that the schema accepts each value of a flag with which the controller starts, and that it
+// rejects the usual mistakes.
+func TestFlagValues(t *testing.T) {
+	usual := []string{"abc", "maybe", "yes", "a b", "1x", "10 s", "-", ".", "8443:", "true,false", "1;2", "a/"}
+	valid := []string{"true", "F", "0", "1", "+5", "-1", "080", "8443", "65535", "1.5", "1e3", ".5", "1,2,+Inf", "0.1, 10",
+		"30s", "1h30m", "1.5m", "/", "a/b", "a/b:80", ":8443", "[::1]:8443", "127.0.0.1:1", "nginx", "team in (a)"}
+	for i := range flags.Table {
+		row := &flags.Table[i]
+		schema := flagType(row)
+		pattern, _ := schema["pattern"].(string)
+		if pattern == "" || row.Ignored != "" {
+			continue
+		}
+		accepts := regexp.MustCompile(pattern).MatchString
+		for _, value := range append(valid, usual...) {
+			if !refuses(row, value) && !accepts(value) {
+				t.Errorf("--%s=%s works, and the schema rejects it", row.Name, value)
+			}
+		}
+		for _, value := range usual {
+			if refuses(row, value) && accepts(value) {
+				t.Errorf("--%s=%s does not work, and the schema accepts it", row.Name, value)
+			}
+		}
+		if !accepts("$(POD_NAMESPACE)/a") || !accepts("{{ .Values.a }}") || accepts("") != flags.Boolean(row) {
+			t.Errorf("--%s: a variable, a template or an empty value is treated wrongly", row.Name)
+		}
+	}
 }
 
 func strict(properties node) node {

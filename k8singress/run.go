@@ -159,7 +159,7 @@ func (f flag) Set(value string) error {
 	return nil
 }
 
-func (f flag) Type() string { return flags.Type(f.row) }
+func (f flag) Type() string { return flags.FormatOf(f.row).Type }
 
 func runCommand() *cobra.Command {
 	given, config := map[string]string{}, ""

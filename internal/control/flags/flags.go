@@ -5,7 +5,6 @@ package flags
 //go:generate go test -run ^TestReference$ -update
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"net"
@@ -143,25 +142,65 @@ func (s *Settings) kubernetes() *settings.Kubernetes {
 const (
 	boolean  = "true or false"
 	text     = "text"
-	number   = "a number"
+	port     = "a port"
+	seconds  = "a number of seconds"
+	whole    = "a whole number"
+	factor   = "a number"
 	duration = "a duration such as 30s"
 	named    = "namespace/name"
+	path     = "a path"
+	address  = "an address such as :8443"
 	list     = "a list, separated by commas"
+	bounds   = "a list of numbers, separated by commas"
 )
+
+// Format describes the values of a flag, so that a mistake can be found before the controller starts.
+type Format struct {
+	// Type is the name of the type in the help text: bool, string, number, duration, list or namespace/name.
+	Type string
+	// Pattern is a regular expression that matches all valid values, and also some that are not valid. It is not
+	// anchored. Empty means that all texts are valid.
+	Pattern string
+	// Number is the type of values that are numbers, "integer" or "number". It is empty if numbers are not valid. The
+	// values are from Min to Max. If both are 0, there are no limits.
+	Number   string
+	Min, Max float64
+}
+
+// The parts of patterns. Go parses numbers and durations in the same way as the flags of ingress-nginx.
+const (
+	anInteger = `[+-]?[0-9]+`
+	aNumber   = `[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?`
+	aDuration = `\+?(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+`
+)
+
+var formats = map[string]Format{
+	boolean:  {Type: "bool", Pattern: "true|false|True|False|TRUE|FALSE|t|f|T|F|1|0", Number: "integer", Max: 1},
+	port:     {Type: "number", Pattern: "0*[1-9][0-9]{0,4}", Number: "integer", Min: 1, Max: 65535},
+	seconds:  {Type: "number", Pattern: anInteger, Number: "integer", Max: maxSeconds},
+	whole:    {Type: "number", Pattern: anInteger, Number: "integer"},
+	factor:   {Type: "number", Pattern: aNumber, Number: "number"},
+	duration: {Type: "duration", Pattern: aDuration},
+	named:    {Type: "namespace/name", Pattern: "[^/]+/.+"},
+	path:     {Type: "string", Pattern: "/.*"},
+	address:  {Type: "string", Pattern: ".*:0*[1-9][0-9]{0,4}"},
+	list:     {Type: "list"},
+	bounds:   {Type: "list", Pattern: ` *` + aNumber + `( *, *([Ii]nf|\+[Ii]nf|` + aNumber + `))* *`, Number: "number"},
+}
+
+// FormatOf returns the format of a flag's values.
+func FormatOf(row *Row) Format {
+	if format, ok := formats[row.Values]; ok {
+		return format
+	}
+	return Format{Type: "string"}
+}
 
 // Boolean reports whether a flag may be given without a value, which then means true.
 func Boolean(row *Row) bool { return row.Values == boolean }
 
-// Type returns the name of the type of a flag's values for the help text: bool, string, number, duration, list or
-// namespace/name.
-func Type(row *Row) string { return cmp.Or(types[row.Values], "string") }
-
-var types = map[string]string{
-	boolean: "bool", number: "number", duration: "duration", named: "namespace/name", list: "list",
-}
-
 // List reports whether a flag may be given several times. Its values are then joined by commas.
-func List(row *Row) bool { return row.Values == list }
+func List(row *Row) bool { return FormatOf(row).Type == "list" }
 
 // set returns a parser for a flag. The parser converts the value of the flag with read and stores it in the given field
 // of the options.
@@ -233,10 +272,13 @@ func readBool(s string) (bool, error) {
 	return v, nil
 }
 
+// maxSeconds is the maximum of flags in seconds: a day.
+const maxSeconds = 24 * 60 * 60
+
 func readSeconds(s string) (settings.Duration, error) {
 	n, err := strconv.Atoi(s)
-	if err != nil || n < 0 || n > 24*60*60 {
-		return 0, fmt.Errorf("%q is not a number of seconds from 0 to 86400", s)
+	if err != nil || n < 0 || n > maxSeconds {
+		return 0, fmt.Errorf("%q is not a number of seconds from 0 to %d", s, maxSeconds)
 	}
 	return settings.Duration(time.Duration(n) * time.Second), nil
 }

@@ -154,17 +154,17 @@ var effective = option.Table[Settings, string]{
 		Parse: set(func(c *settings.Config) *string { return &c.ExternalNames }, readExternalNames),
 	},
 	{
-		Name: "http-port", Values: number, Default: "80", Example: "8080", Scope: "http",
+		Name: "http-port", Values: port, Default: "80", Example: "8080", Scope: "http",
 		Doc:   "The HTTP port.",
 		Parse: set(func(c *settings.Config) *[]string { return &c.HTTP }, readAddress),
 	},
 	{
-		Name: "https-port", Values: number, Default: "443", Example: "8443", Scope: "https",
+		Name: "https-port", Values: port, Default: "443", Example: "8443", Scope: "https",
 		Doc:   "The HTTPS port.",
 		Parse: set(func(c *settings.Config) *[]string { return &c.HTTPS }, readAddress),
 	},
 	{
-		Name: "healthz-port", Values: number, Default: "10254", Example: "10254", Scope: "health",
+		Name: "healthz-port", Values: port, Default: "10254", Example: "10254", Scope: "health",
 		Doc: "The port for health probes and `/metrics`.",
 		Parse: func(s *Settings, value string) (err error) {
 			s.healthPort, err = readPort(value)
@@ -180,7 +180,7 @@ var effective = option.Table[Settings, string]{
 		},
 	},
 	{
-		Name: "health-check-path", Values: text, Default: "/healthz", Example: "/alive", Scope: "health_path",
+		Name: "health-check-path", Values: path, Default: "/healthz", Example: "/alive", Scope: "health_path",
 		Doc:   "The path of the liveness probe.",
 		Parse: set(func(c *settings.Config) *string { return &c.HealthPath }, readPath),
 	},
@@ -190,7 +190,7 @@ var effective = option.Table[Settings, string]{
 		Parse: set(func(c *settings.Config) *bool { return &c.HealthMetrics }, readBool),
 	},
 	{
-		Name: "validating-webhook", Values: text, Default: "none", Example: ":8443", Scope: "admission_webhook",
+		Name: "validating-webhook", Values: address, Default: "none", Example: ":8443", Scope: "admission_webhook",
 		Doc: "The address of [the webhook](webhook.md) that checks Ingresses before they are created or changed.",
 		Parse: func(s *Settings, value string) (err error) {
 			s.webhook.Listen, err = readListen(value)
@@ -242,38 +242,38 @@ var effective = option.Table[Settings, string]{
 		Parse:   nginxMetric(func(m *settings.NginxMetrics) *[]string { return &m.Exclude }, readExcluded),
 	},
 	{
-		Name: "time-buckets", Values: list, Default: "0.005,0.01,0.025,0.05,0.1,0.25,0.5,1,2.5,5,10",
+		Name: "time-buckets", Values: bounds, Default: "0.005,0.01,0.025,0.05,0.1,0.25,0.5,1,2.5,5,10",
 		Example: "0.1,1,10", Scope: "nginx_metrics",
 		Doc:   "The upper bounds of the histogram buckets for durations, in seconds.",
 		Parse: nginxMetric(func(m *settings.NginxMetrics) *[]float64 { return &m.TimeBuckets }, readBounds),
 	},
 	{
-		Name: "length-buckets", Values: list, Default: "10,20,30,40,50,60,70,80,90,100",
+		Name: "length-buckets", Values: bounds, Default: "10,20,30,40,50,60,70,80,90,100",
 		Example: "100,1000", Scope: "nginx_metrics",
 		Doc: "The upper bounds of the histogram buckets for `request_size` and `response_size`, in " +
 			"bytes.",
 		Parse: nginxMetric(func(m *settings.NginxMetrics) *[]float64 { return &m.LengthBuckets }, readBounds),
 	},
 	{
-		Name: "size-buckets", Values: list, Default: "10,100,1000,10000,100000,1e+06,1e+07",
+		Name: "size-buckets", Values: bounds, Default: "10,100,1000,10000,100000,1e+06,1e+07",
 		Example: "1000,1e6", Scope: "nginx_metrics",
 		Doc:   "The upper bounds of the histogram buckets for `bytes_sent`, in bytes.",
 		Parse: nginxMetric(func(m *settings.NginxMetrics) *[]float64 { return &m.SizeBuckets }, readBounds),
 	},
 	{
-		Name: "bucket-factor", Values: number, Default: "0", Example: "1.1", Scope: "nginx_metrics",
+		Name: "bucket-factor", Values: factor, Default: "0", Example: "1.1", Scope: "nginx_metrics",
 		Doc: "A factor above 1 adds native histograms, in which each bound is at most this factor times the bound " +
 			"before it. Prometheus gets them only if it asks for its protobuf format.",
 		Parse: nginxMetric(func(m *settings.NginxMetrics) *float64 { return &m.BucketFactor },
 			settings.ParseBucketFactor),
 	},
 	{
-		Name: "max-buckets", Values: number, Default: "100", Example: "50", Scope: "nginx_metrics",
+		Name: "max-buckets", Values: whole, Default: "100", Example: "50", Scope: "nginx_metrics",
 		Doc:   "The maximum number of buckets of a native histogram.",
 		Parse: nginxMetric(func(m *settings.NginxMetrics) *int { return &m.MaxBuckets }, readMaxBuckets),
 	},
 	{
-		Name: "shutdown-grace-period", Values: number, Default: "0", Example: "10", Scope: "shutdown_delay",
+		Name: "shutdown-grace-period", Values: seconds, Default: "0", Example: "10", Scope: "shutdown_delay",
 		Doc:   "The number of seconds for which new requests are still accepted after the shutdown has begun.",
 		Parse: set(func(c *settings.Config) *settings.Duration { return &c.ShutdownDelay }, readSeconds),
 	},
@@ -335,7 +335,7 @@ var effective = option.Table[Settings, string]{
 			"this would send requests to URLs in certificates: put the whole chain into tls.crt of each Secret"),
 	},
 	{
-		Name: "v", Values: number, Default: "0", Example: "2",
+		Name: "v", Values: whole, Default: "0", Example: "2",
 		Doc:   "The verbosity of the log. A value of 3 or more sets the log level DEBUG.",
 		Parse: readLevel,
 	},
