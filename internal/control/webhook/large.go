@@ -58,12 +58,3 @@ func (l *largeReviews) enter(ctx context.Context) (leave func(worked time.Durati
 		return nil, errLate
 	}
 }
-
-// stopwatch measures the time for which a review uses a processor. The time for which the review waits does not count.
-type stopwatch struct {
-	started time.Time
-	worked  time.Duration
-}
-
-func (s *stopwatch) start() { s.started = time.Now() }
-func (s *stopwatch) stop()  { s.worked += time.Since(s.started) }

@@ -69,15 +69,13 @@ func TestLargeReviews(t *testing.T) {
 	}
 }
 
-// TestWaitingIsNoWork checks that the pause after a large review does not depend on the time for which the review has
-// waited for others.
+// TestWaitingIsNoWork checks that the pause after a large review depends neither on the time for which the review has
+// waited for others, nor on its own pauses.
 func TestWaitingIsNoWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := NewHandler(nil, zap.NewNop())
-		if err := h.work.Acquire(t.Context(), maxWork); err != nil {
-			t.Fatal(err)
-		}
-		time.AfterFunc(maxTime/10, func() { h.work.Release(maxWork) })
+		h.pacer.free <- struct{}{}
+		time.AfterFunc(maxTime/10, func() { <-h.pacer.free })
 		body := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u-1",` +
 			`"operation":"DELETE","kind":{"group":"networking.k8s.io","version":"v1","kind":"Ingress"}}}` +
 			strings.Repeat(" ", largeBody)

@@ -7,9 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -33,10 +31,11 @@ const path = "/networking/v1/ingresses"
 const (
 	maxReviews = 10
 	maxTime    = time.Second
-	// maxWork is the estimated memory for decoding and reviewing all bodies, and perValue the part of it for each value
-	// of a body. The bodies themselves have at most 18 MiB: one of maxBody, and maxReviews-1 of largeBody.
-	maxWork  = 64 << 20
-	perValue = 192
+	// maxMemory is the estimated memory for decoding and reviewing all bodies. It is enough for any body within the
+	// limits. perValue is the part of it for each value that is decoded. A review reserves it in steps of memoryStep.
+	maxMemory  = 72 << 20
+	perValue   = 192
+	memoryStep = 64 << 10
 )
 
 // Handler answers AdmissionReviews. It is safe for concurrent use.
@@ -45,10 +44,10 @@ type Handler struct {
 	leaving func() bool
 	view    atomic.Pointer[translate.View]
 	slots   chan struct{}
-	// A review enters large before it reads more than largeBody bytes, and takes its part of work after it has read the
-	// body.
+	pacer   *pacer
+	// A review enters large before it reads more than largeBody bytes, and takes its part of memory while it reads.
 	large  *largeReviews
-	work   *semaphore.Weighted
+	memory *semaphore.Weighted
 	counts *counters
 }
 
@@ -57,7 +56,7 @@ type Handler struct {
 func NewHandler(leaving func() bool, log *zap.Logger) *Handler {
 	return &Handler{
 		log: log, leaving: leaving, slots: make(chan struct{}, maxReviews),
-		large: newLargeReviews(), work: semaphore.NewWeighted(maxWork), counts: newCounters(),
+		pacer: newPacer(), large: newLargeReviews(), memory: semaphore.NewWeighted(maxMemory), counts: newCounters(),
 	}
 }
 
@@ -135,89 +134,35 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, begin time.Time
 	return h.review(ctx, view, r, begin)
 }
 
-// review reads the body of a review and decides about it. If the size of the body is unknown, the review counts as
-// large once more than largeBody bytes were read.
+// review reads and decodes the body of a review, and decides about it.
 func (h *Handler) review(ctx context.Context, v *translate.View, r *http.Request, begin time.Time) (
 	*admissionv1.AdmissionReview, error,
 ) {
-	var text []byte
-	err := error(errLarge)
-	if r.ContentLength <= largeBody {
-		text, err = readBody(r.Body, nil, largeBody)
-	}
-	processor := &stopwatch{}
-	if errors.Is(err, errLarge) {
-		var leave func(time.Duration)
-		leave, err = h.large.enter(ctx)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { leave(processor.worked) }()
-		text, err = readBody(r.Body, text, maxBody)
-	}
-	if err != nil {
+	w := &work{pacer: h.pacer, ended: ctx.Done()}
+	// After a panic, too, other reviews may work.
+	defer w.stop()
+	p := &reading{Handler: h, decoder: newDecoder(w)}
+	defer func() { p.end() }()
+	if err := p.read(ctx, r); err != nil {
 		return nil, err
 	}
-	processor.start()
-	defer processor.stop()
-	return h.decide(ctx, v, text, begin, processor)
-}
-
-// decide decodes a review and decides about the Ingress. It stops the watch while it waits for other reviews.
-func (h *Handler) decide(ctx context.Context, v *translate.View, text []byte, begin time.Time, processor *stopwatch) (
-	*admissionv1.AdmissionReview, error,
-) {
-	values, err := scan(text)
-	if err != nil {
+	if err := w.start(); err != nil {
 		return nil, err
 	}
-	part := int64(len(text) + values*perValue)
-	processor.stop()
-	err = h.work.Acquire(ctx, part)
-	processor.start()
-	if err != nil {
-		return nil, errLate
-	}
-	defer h.work.Release(part)
-	q, err := decode(text)
+	q, err := p.decoder.end()
 	if err != nil {
 		return nil, err
 	}
 	started := time.Now()
 	answer := &admission.Answer{}
 	if q.reviewable() {
-		answer = admission.Review(v, q.Object.ingress(), q.OldObject.ingress(), func() bool { return ctx.Err() != nil })
+		answer = admission.Review(v, q.Object.ingress(), q.OldObject.ingress(), func() bool { return w.rest() != nil })
 	}
 	if answer == nil {
 		return nil, errLate
 	}
 	h.count(q, answer, v, started, begin)
 	return response(q, answer), nil
-}
-
-// readBody reads the rest of a body, and appends it to the text that was read before. If the result has more than limit
-// bytes, readBody returns errLarge with the text that it has read.
-func readBody(from io.Reader, text []byte, limit int) ([]byte, error) {
-	for {
-		if len(text) == cap(text) {
-			// One more byte shows whether the body ends.
-			grown := make([]byte, len(text), min(max(2*cap(text), 16<<10), limit+1))
-			copy(grown, text)
-			text = grown
-		}
-		n, err := from.Read(text[len(text):cap(text)])
-		text = text[:len(text)+n]
-		switch {
-		case len(text) > limit:
-			return text, errLarge
-		case errors.Is(err, io.EOF):
-			return text, nil
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			return nil, errLate
-		case err != nil:
-			return nil, bad("cannot read the body: %v", err)
-		}
-	}
 }
 
 // response returns the answer in the form that the API server expects. As in ingress-nginx, the status of a refusal is

@@ -183,7 +183,7 @@ func TestBadInput(t *testing.T) {
 		"nested 10,000":  {path, with("80", strings.Repeat("[", 10_000)), 400, "nested deeper"},
 		"many values":    {path, with("80", "["+strings.Repeat("{},", 1<<20)+"{}]"), 413, "more than 300000 values"},
 		"annotations": {
-			path, review(`{"a":"` + strings.Repeat("x", 256<<10) + `"}`), 400, "annotations size 262145 is",
+			path, review(`{"a":"` + strings.Repeat("x", 256<<10) + `"}`), 400, "more than 262144 bytes",
 		},
 		"just too large": {path, strings.Repeat(" ", 9<<20+1), 413, "larger than 9 MiB"},
 		"HTML in names":  {path, strings.ReplaceAll(good, "Ingress", "<script>"), 400, "<script>"},
