@@ -210,8 +210,9 @@ func refuses(row *flags.Row, value string) bool {
 // rejects the usual mistakes.
 func TestFlagValues(t *testing.T) {
 	usual := []string{"abc", "maybe", "yes", "a b", "1x", "10 s", "-", ".", "8443:", "true,false", "1;2", "a/"}
-	valid := []string{"true", "F", "0", "1", "+5", "-1", "080", "8443", "65535", "1.5", "1e3", ".5", "1,2,+Inf", "0.1, 10",
-		"30s", "1h30m", "1.5m", "/", "a/b", "a/b:80", ":8443", "[::1]:8443", "127.0.0.1:1", "nginx", "team in (a)"}
+	valid := []string{"true", "F", "0", "1", "+5", "-1", "080", "8443", "65535", "1.5", "1e3", ".5", "1,2,+Inf",
+		"0.1, 10", "30s", "1h30m", "1.5m", "/", "a/b", "a/b:80", ":8443", "[::1]:8443", "127.0.0.1:1", "nginx",
+		"team in (a)"}
 	for i := range flags.Table {
 		row := &flags.Table[i]
 		schema := flagType(row)

@@ -121,9 +121,9 @@ true
   containerPort: {{ $c.metrics.port | int64 }}
   protocol: TCP
 {{- end }}
-{{- if include "k8singress.webhook" . }}
+{{- with include "k8singress.webhookPort" . }}
 - name: webhook
-  containerPort: {{ $c.admissionWebhooks.port | int64 }}
+  containerPort: {{ . }}
   protocol: TCP
 {{- end }}
 {{- include "k8singress.streamPorts" (dict "root" . "key" "containerPort" "hostPort" $c.hostPort.enabled) }}

@@ -125,10 +125,10 @@ may reach). */}}
 {{/* Returns the rule for the port of the webhook, if it has a list of peers. It takes a dict: root, and open (the ports that all peers may
 reach). */}}
 {{- define "k8singress.webhookRule" -}}
-{{- $c := .root.Values.controller -}}
-{{- $ports := include "k8singress.policyPort" (dict "containerPort" $c.admissionWebhooks.port) | fromYamlArray -}}
-{{- if and (include "k8singress.webhook" .root) (not (has (first $ports) .open)) -}}
-{{- with $c.networkPolicy.webhookFrom -}}
+{{- $port := include "k8singress.webhookPort" .root -}}
+{{- $ports := include "k8singress.policyPort" (dict "containerPort" $port) | fromYamlArray -}}
+{{- if and $port (not (has (first $ports) .open)) -}}
+{{- with .root.Values.controller.networkPolicy.webhookFrom -}}
 - ports:
     {{- toYaml $ports | nindent 4 }}
   from:

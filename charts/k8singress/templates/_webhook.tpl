@@ -10,6 +10,15 @@ cert-manager or the user creates, or nothing if there is no webhook. */}}
 {{- end -}}
 {{- end -}}
 
+{{/* Returns the port on which the webhook listens, or nothing if there is no webhook. The flag validating-webhook in extraArgs takes
+precedence over the values of the webhook, and enables a webhook without them. */}}
+{{- define "k8singress.webhookPort" -}}
+{{- $default := "" -}}
+{{- if include "k8singress.webhook" . }}{{ $default = include "k8singress.text" .Values.controller.admissionWebhooks.port }}{{ end -}}
+{{- $flag := include "k8singress.flagValue" (dict "root" . "name" "validating-webhook" "value" "") -}}
+{{- regexFind "[1-9][0-9]*$" $flag | default $default -}}
+{{- end -}}
+
 {{/* Returns the name of the ValidatingWebhookConfiguration, and of the Secret with the files. */}}
 {{- define "k8singress.webhookName" -}}
 {{- printf "%s-%s" (include "k8singress.fullname" .) .Values.controller.admissionWebhooks.name | trunc 63 | trimSuffix "-" -}}
