@@ -59,9 +59,9 @@ func (u *Upstreams) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return fmt.Errorf("service: %w", err)
 	}
-	app, err := ownapp.Of[*App](ctx)
+	app, err := ownapp.ForService[*App](ctx, port)
 	if err != nil {
-		return fmt.Errorf("reading the Service %s: %w", port, err)
+		return err
 	}
 	u.service = app.Services().Follow(ir.FollowedPort{ServicePort: port, Protocol: ir.TCP})
 	return nil

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"strconv"
 	"sync"
@@ -147,9 +146,9 @@ func (h *Handler) follow(ctx caddy.Context) error {
 		return errors.New("max_connections cannot be set in a stream chain: use the annotation " +
 			"k8singress.io/stream-max-connections of the Service that names the chain")
 	}
-	app, err := ownapp.Of[controller](ctx)
+	app, err := ownapp.ForService[controller](ctx, h.Service)
 	if err != nil {
-		return fmt.Errorf("reading the Service %s: %w", h.Service, err)
+		return err
 	}
 	if scopeOf(ctx) == nil {
 		ports := app.Ports()
