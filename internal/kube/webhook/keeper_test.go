@@ -54,42 +54,46 @@ func TestMain(m *testing.M) {
 // TestKeep checks that the leader makes the certificates and writes caBundle, that all replicas serve the certificate,
 // and that the leader owns only caBundle.
 func TestKeep(t *testing.T) {
-	c := newCluster(t, configured())
-	leader, replica := c.start(t, true), c.start(t, false)
-	c.awaitTrust(t, leader)
-	c.awaitTrust(t, replica)
-	now := c.configuration(t)
-	if now.Webhooks[1].ClientConfig.CABundle != nil {
-		t.Error("the webhook of another Service has got a caBundle")
-	}
-	if policy := now.Webhooks[0].FailurePolicy; policy == nil || *policy != admissionv1.Ignore {
-		t.Errorf("the failurePolicy has become %v", policy)
-	}
-	for _, entry := range now.ManagedFields {
-		want := `{"f:webhooks":{"k:{\"name\":\"validate.nginx.ingress.kubernetes.io\"}":` +
-			`{".":{},"f:clientConfig":{"f:caBundle":{}},"f:name":{}}}}`
-		if entry.Manager == "k8singress-webhook" && entry.FieldsV1.GetRawString() != want {
-			t.Errorf("the controller owns %s", entry.FieldsV1.GetRawString())
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, configured())
+		leader, replica := c.start(t, true), c.start(t, false)
+		c.awaitTrust(t, leader)
+		c.awaitTrust(t, replica)
+		now := c.configuration(t)
+		if now.Webhooks[1].ClientConfig.CABundle != nil {
+			t.Error("the webhook of another Service has got a caBundle")
 		}
-	}
-	if v := leader.Verdicts(); len(v) > 0 {
-		t.Errorf("the verdicts are %v", v[0])
-	}
+		if policy := now.Webhooks[0].FailurePolicy; policy == nil || *policy != admissionv1.Ignore {
+			t.Errorf("the failurePolicy has become %v", policy)
+		}
+		for _, entry := range now.ManagedFields {
+			want := `{"f:webhooks":{"k:{\"name\":\"validate.nginx.ingress.kubernetes.io\"}":` +
+				`{".":{},"f:clientConfig":{"f:caBundle":{}},"f:name":{}}}}`
+			if entry.Manager == "k8singress-webhook" && entry.FieldsV1.GetRawString() != want {
+				t.Errorf("the controller owns %s", entry.FieldsV1.GetRawString())
+			}
+		}
+		if v := leader.Verdicts(); len(v) > 0 {
+			t.Errorf("the verdicts are %v", v[0])
+		}
+	})
 }
 
 // TestReverted checks that the leader writes caBundle again after another client has replaced it, for example the Job
 // of ingress-nginx or a reinstallation.
 func TestReverted(t *testing.T) {
-	c := newCluster(t, configured())
-	leader := c.start(t, true)
-	c.awaitTrust(t, leader)
-	now := c.configuration(t)
-	now.Webhooks[0].ClientConfig.CABundle = []byte("another")
-	if _, err := c.AdmissionregistrationV1().ValidatingWebhookConfigurations().Update(t.Context(), now,
-		metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	c.awaitTrust(t, leader)
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, configured())
+		leader := c.start(t, true)
+		c.awaitTrust(t, leader)
+		now := c.configuration(t)
+		now.Webhooks[0].ClientConfig.CABundle = []byte("another")
+		if _, err := c.AdmissionregistrationV1().ValidatingWebhookConfigurations().Update(t.Context(), now,
+			metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		c.awaitTrust(t, leader)
+	})
 }
 
 // TestTwoLeaders lets several replicas lead at the same time. caBundle must end with the authority of the Secret, and
@@ -174,12 +178,7 @@ func TestRevertedSecret(t *testing.T) {
 
 // TestRefused checks that the administrator gets one verdict, and one line in the log, that say what to do.
 func TestRefused(t *testing.T) {
-	for _, test := range []struct {
-		name           string
-		change         func(*cluster)
-		configurations []runtime.Object
-		says           string
-	}{
+	for _, test := range []refusal{
 		{"the rights of ingress-nginx", func(c *cluster) { c.forbid("get", "validatingwebhookconfigurations") },
 			[]runtime.Object{configured()}, "use certificate files (the flags --validating-webhook-certificate"},
 		{"no right to patch", func(c *cluster) { c.forbid("patch", "validatingwebhookconfigurations") },
@@ -193,83 +192,99 @@ func TestRefused(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: configuration}}}, "no webhook of the ValidatingWebhookConfiguration"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := newCluster(t, test.configurations...)
-			test.change(c)
-			r := c.start(t, true)
-			fixture.Eventually(t, "the verdict", func() error {
-				v := r.Verdicts()
-				if len(v) != 1 || !strings.Contains(v[0].Problems[0].Message, test.says) {
-					return errors.New("there is no such verdict")
-				}
-				return nil
-			})
-			v := r.Verdicts()[0]
-			if want := (ir.Ref{Kind: "Secret", Namespace: own, Name: "edge-admission-authority"}); v.Object != want ||
-				v.Problems[0].Reason != report.WebhookNotReady {
-				t.Errorf("the verdict is %v on %v", v.Problems, v.Object)
-			}
-			// The next attempt has the same result, and logs nothing.
-			before := len(c.Actions())
-			fixture.Eventually(t, "another attempt", func() error {
-				if len(c.Actions()) < before+2 {
-					return errors.New("there was no further attempt")
-				}
-				return nil
-			})
-			if n := r.logs.FilterLevelExact(zapcore.WarnLevel).Len(); n != 1 {
-				t.Errorf("%d warnings were logged", n)
-			}
-			r.stop()
-			if len(r.Verdicts()) > 0 {
-				t.Error("the verdict stays after the replica has stopped leading")
-			}
+			synctest.Test(t, test.check)
 		})
+	}
+}
+
+// refusal is a case of TestRefused: what the API server refuses, and what the verdict says.
+type refusal struct {
+	name           string
+	change         func(*cluster)
+	configurations []runtime.Object
+	says           string
+}
+
+func (r *refusal) check(t *testing.T) {
+	c := newCluster(t, r.configurations...)
+	r.change(c)
+	replica := c.start(t, true)
+	fixture.Eventually(t, "the verdict", func() error {
+		v := replica.Verdicts()
+		if len(v) != 1 || !strings.Contains(v[0].Problems[0].Message, r.says) {
+			return errors.New("there is no such verdict")
+		}
+		return nil
+	})
+	v := replica.Verdicts()[0]
+	if want := (ir.Ref{Kind: "Secret", Namespace: own, Name: "edge-admission-authority"}); v.Object != want ||
+		v.Problems[0].Reason != report.WebhookNotReady {
+		t.Errorf("the verdict is %v on %v", v.Problems, v.Object)
+	}
+	// The next attempt has the same result, and logs nothing.
+	before := len(c.Actions())
+	fixture.Eventually(t, "another attempt", func() error {
+		if len(c.Actions()) < before+2 {
+			return errors.New("there was no further attempt")
+		}
+		return nil
+	})
+	if n := replica.logs.FilterLevelExact(zapcore.WarnLevel).Len(); n != 1 {
+		t.Errorf("%d warnings were logged", n)
+	}
+	replica.stop()
+	if len(replica.Verdicts()) > 0 {
+		t.Error("the verdict stays after the replica has stopped leading")
 	}
 }
 
 // TestInvalidSecret checks that a replica keeps its certificate while the Secret holds no valid one.
 func TestInvalidSecret(t *testing.T) {
-	c := newCluster(t, configured())
-	leader, replica := c.start(t, true), c.start(t, false)
-	c.awaitTrust(t, replica)
-	leader.stop()
-	s := c.secret(t)
-	for _, certificate := range []string{"", "half a cert"} {
-		s.Data["tls.crt"] = []byte(certificate)
-		if _, err := c.CoreV1().Secrets(own).Update(t.Context(), s, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, configured())
+		leader, replica := c.start(t, true), c.start(t, false)
+		c.awaitTrust(t, replica)
+		leader.stop()
+		s := c.secret(t)
+		for _, certificate := range []string{"", "half a cert"} {
+			s.Data["tls.crt"] = []byte(certificate)
+			if _, err := c.CoreV1().Secrets(own).Update(t.Context(), s, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			s = c.secret(t)
 		}
-		s = c.secret(t)
-	}
-	fixture.Eventually(t, "the invalid Secret in the log", func() error {
-		if replica.logs.FilterMessageSnippet("is not valid").Len() == 0 {
-			return errors.New("the replica has not noticed")
-		}
-		return nil
+		fixture.Eventually(t, "the invalid Secret in the log", func() error {
+			if replica.logs.FilterMessageSnippet("is not valid").Len() == 0 {
+				return errors.New("the replica has not noticed")
+			}
+			return nil
+		})
+		c.awaitTrust(t, replica)
 	})
-	c.awaitTrust(t, replica)
 }
 
 // TestConfigure checks that another name takes effect while replicas run, and that an empty one ends the work.
 func TestConfigure(t *testing.T) {
-	other := configured()
-	other.Name = "other"
-	c := newCluster(t, configured(), other)
-	leader := c.start(t, true)
-	c.awaitTrust(t, leader)
-	leader.Configure("other")
-	fixture.Eventually(t, "the certificate for the other configuration", func() error {
-		_, err := c.CoreV1().Secrets(own).Get(t.Context(), webhook.SecretName("other"), metav1.GetOptions{})
-		if err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		other := configured()
+		other.Name = "other"
+		c := newCluster(t, configured(), other)
+		leader := c.start(t, true)
+		c.awaitTrust(t, leader)
+		leader.Configure("other")
+		fixture.Eventually(t, "the certificate for the other configuration", func() error {
+			_, err := c.CoreV1().Secrets(own).Get(t.Context(), webhook.SecretName("other"), metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			_, err = leader.GetCertificate(nil)
 			return err
+		})
+		leader.Configure("")
+		if _, err := leader.GetCertificate(nil); err == nil {
+			t.Error("the certificate is served although there is no webhook")
 		}
-		_, err = leader.GetCertificate(nil)
-		return err
 	})
-	leader.Configure("")
-	if _, err := leader.GetCertificate(nil); err == nil {
-		t.Error("the certificate is served although there is no webhook")
-	}
 }
 
 // configured returns the configuration of the chart, with a webhook of another program.
