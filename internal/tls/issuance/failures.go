@@ -141,5 +141,5 @@ func (m *Manager) dropFailure(ctx context.Context, s *setup, key string) {
 func (m *Manager) wanted(stored string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.stored[stored] != nil
+	return m.stored.Has(stored)
 }

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 	"github.com/k8singress/k8singress/internal/process/delayqueue"
 	"github.com/k8singress/k8singress/internal/process/turns"
 	"github.com/k8singress/k8singress/internal/process/wake"
@@ -49,9 +50,9 @@ type Manager struct {
 
 	mu    sync.Mutex
 	setup *setup
-	hosts map[string]*host
+	hosts shrinking.Map[string, *host]
 	// stored maps the name that storage keys use for a host (host.stored) to the host. It contains all hosts.
-	stored map[string]*host
+	stored shrinking.Map[string, *host]
 	// delayed holds the hosts for which no task is due yet, ordered by the time of their next task. When the task is
 	// due, the host's certificate is first read from the storage.
 	delayed *delayqueue.Queue[*host]
@@ -64,9 +65,9 @@ type Manager struct {
 	renewals *turns.Queue[*host]
 	ariPolls *turns.Queue[*host]
 	// fresh holds the hosts with a new certificate that Take has not returned yet.
-	fresh map[string]*host
+	fresh shrinking.Map[string, *host]
 	// problematic holds all hosts for which Problems may have to report a problem.
-	problematic map[string]*host
+	problematic shrinking.Map[string, *host]
 	// unread is the number of hosts whose certificate has not been looked up in the storage yet. When unread drops to
 	// zero, the channel in the field read is closed. A new channel replaces it when a host is added after that.
 	unread int
@@ -83,7 +84,7 @@ type Manager struct {
 
 	// demands holds the names whose certificates are ordered on demand. onDemand maps each of these names that has a
 	// certificate to the same *demand, so that handshakes need no lock.
-	demands  map[string]*demand
+	demands  shrinking.Map[string, *demand]
 	onDemand sync.Map
 	// pending is the set of names in demands whose field pending is true. pendingIn is their number per namespace. asks
 	// is the queue of the names about which the permission module must be asked. denied holds the names that it has
@@ -104,12 +105,10 @@ type Manager struct {
 func New(log *zap.Logger) *Manager {
 	m := &Manager{
 		log: log, retry: firstRetry, kick: wake.New(), changed: wake.New(),
-		hosts: map[string]*host{}, stored: map[string]*host{}, fresh: map[string]*host{},
-		problematic: map[string]*host{},
-		orders:      turns.New[*host](maxOrders, ordersPerNamespace), reads: turns.New[*host](maxReads, maxReads),
+		orders: turns.New[*host](maxOrders, ordersPerNamespace), reads: turns.New[*host](maxReads, maxReads),
 		renewals: turns.New[*host](maxRenewals, maxRenewals/2), ariPolls: turns.New[*host](maxARIPolls, maxARIPolls),
 		read: make(chan struct{}), delayed: delayqueue.New[*host](),
-		demands: map[string]*demand{}, pending: map[*demand]bool{}, pendingIn: map[string]int{},
+		pending: map[*demand]bool{}, pendingIn: map[string]int{},
 		asks: turns.New[*demand](maxAsks, maxAsks/2),
 	}
 	close(m.read)
@@ -129,7 +128,7 @@ func (m *Manager) Configure(ctx caddy.Context, o Options) error {
 	if m.setup = next; m.ended {
 		m.setup, last = nil, next
 	}
-	for _, h := range m.hosts {
+	for h := range m.hosts.Values() {
 		h.forgetOtherIssuers(next.mark)
 		m.readSoon(h)
 	}
@@ -149,7 +148,7 @@ func (m *Manager) Want(changes map[string]*ir.Certificate) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for name, c := range changes {
-		h := m.hosts[name]
+		h := m.hosts.Get(name)
 		switch {
 		case c == nil || !c.Automated:
 			m.forget(h)
@@ -164,12 +163,18 @@ func (m *Manager) Want(changes map[string]*ir.Certificate) {
 }
 
 func (m *Manager) add(h *host) {
-	m.hosts[h.name], m.stored[h.stored] = h, h
-	m.problematic[h.name] = h
+	m.list(h)
 	if m.unread++; m.unread == 1 {
 		m.read = make(chan struct{})
 	}
 	m.readSoon(h)
+}
+
+// list adds a host to the indexes of all hosts.
+func (m *Manager) list(h *host) {
+	m.hosts.Set(h.name, h)
+	m.stored.Set(h.stored, h)
+	m.problematic.Set(h.name, h)
 }
 
 func (m *Manager) forget(h *host) {
@@ -181,10 +186,10 @@ func (m *Manager) forget(h *host) {
 	for _, q := range []*turns.Queue[*host]{m.orders, m.renewals, m.reads, m.ariPolls} {
 		q.Remove(h)
 	}
-	delete(m.hosts, h.name)
-	delete(m.stored, h.stored)
-	delete(m.fresh, h.name)
-	delete(m.problematic, h.name)
+	m.hosts.Delete(h.name)
+	m.stored.Delete(h.stored)
+	m.fresh.Delete(h.name)
+	m.problematic.Delete(h.name)
 	m.wasRead(h)
 	if h.demand != nil {
 		m.dropDemand(h.demand)
@@ -248,7 +253,7 @@ func (m *Manager) onStorageEvent(key string) {
 		name, m.requestsChanged = strings.TrimSuffix(requested, ".json"), true
 		m.kick.Send()
 	}
-	if h := m.stored[name]; h != nil && !h.ordering && (!isRequest || h.demand.awaitsLeader()) {
+	if h := m.stored.Get(name); h != nil && !h.ordering && (!isRequest || h.demand.awaitsLeader()) {
 		m.readSoon(h)
 		m.kick.Send()
 	}
@@ -259,6 +264,6 @@ func (m *Manager) onStorageEvent(key string) {
 func (m *Manager) mayBeChallenged(stored string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	h := m.stored[stored]
+	h := m.stored.Get(stored)
 	return h != nil && (h.issued == nil || !h.issued.renewal.at.After(time.Now()))
 }

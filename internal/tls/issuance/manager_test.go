@@ -408,7 +408,7 @@ func TestRemovedHost(t *testing.T) {
 	r.expectProblem("a.example", "the sea is rough")
 	r.Want(map[string]*ir.Certificate{"a.example": {Secret: ir.Name{Namespace: "shop", Name: "tls"}},
 		"never.example": nil})
-	if got := r.problemOf("a.example"); got != "" || r.waiting() != 0 || len(r.hosts) != 0 {
+	if got := r.problemOf("a.example"); got != "" || r.waiting() != 0 || r.hosts.Len() != 0 {
 		t.Errorf("it is told %q", got)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), fixture.Patience)

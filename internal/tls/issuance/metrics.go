@@ -54,7 +54,7 @@ func (m *Manager) waiting() float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	count := 0
-	for _, h := range m.problematic {
+	for h := range m.problematic.Values() {
 		if h.issued == nil {
 			count++
 		}

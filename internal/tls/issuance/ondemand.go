@@ -102,7 +102,7 @@ func (i *issued) isFresh(now time.Time) bool { return i != nil && now.Before(i.r
 // failed. full is then true if this is only because too many other names are pending. The caller holds the manager's
 // mutex.
 func (m *Manager) demand(name string, now time.Time) (d *demand, full bool) {
-	d = m.demands[name]
+	d = m.demands.Get(name)
 	if d != nil && d.pending {
 		return d, false
 	}
@@ -115,7 +115,7 @@ func (m *Manager) demand(name string, now time.Time) (d *demand, full bool) {
 	case d == nil:
 		m.makeRoom()
 		d = &demand{name: name}
-		m.demands[name] = d
+		m.demands.Set(name, d)
 	}
 	d.origin = origin
 	d.used.Store(now.Unix())
@@ -130,7 +130,7 @@ func (m *Manager) demand(name string, now time.Time) (d *demand, full bool) {
 // demandedBy returns the object that requests a certificate on demand for a name. It returns false if no certificate
 // may be ordered for the name now.
 func (m *Manager) demandedBy(name string, now time.Time) (ir.Ref, bool) {
-	s, h := m.setup, m.hosts[name]
+	s, h := m.setup, m.hosts.Get(name)
 	switch {
 	case s == nil || s.permission == nil || s.permission.asksItself(name):
 	case h != nil && (h.demand == nil || h.issued.isFresh(now)):
@@ -145,12 +145,12 @@ func (m *Manager) demandedBy(name string, now time.Time) (ir.Ref, bool) {
 // makeRoom forgets a name if there are too many. It looks at a few random names, and forgets the one whose last
 // handshake was first.
 func (m *Manager) makeRoom() {
-	if len(m.demands) < maxOnDemand {
+	if m.demands.Len() < maxOnDemand {
 		return
 	}
 	var oldest *demand
 	tries := 0
-	for _, d := range m.demands {
+	for d := range m.demands.Values() {
 		if tries++; !d.pending && (oldest == nil || d.used.Load() < oldest.used.Load()) {
 			oldest = d
 		}
@@ -195,8 +195,8 @@ func (m *Manager) forgetDemand(d *demand) {
 func (m *Manager) dropDemand(d *demand) {
 	m.asks.Remove(d)
 	m.settle(d)
-	if m.demands[d.name] == d {
-		delete(m.demands, d.name)
+	if m.demands.Get(d.name) == d {
+		m.demands.Delete(d.name)
 		m.onDemand.Delete(d.name)
 	}
 }
@@ -222,7 +222,7 @@ func (m *Manager) supply(h *host, now time.Time) {
 func (m *Manager) RecheckOnDemand() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for name, d := range m.demands {
+	for name, d := range m.demands.All() {
 		if m.setup == nil || m.setup.permission == nil {
 			m.forgetDemand(d)
 		} else if origin, ok := m.setup.onDemand(name); !ok || origin != d.origin {
@@ -234,7 +234,7 @@ func (m *Manager) RecheckOnDemand() {
 // forgetIdle forgets names without handshakes, and stops waiting for the leader if it does not respond. It is called
 // regularly.
 func (m *Manager) forgetIdle(now time.Time) {
-	for _, d := range m.demands {
+	for d := range m.demands.Values() {
 		switch {
 		case !d.pending && now.Sub(time.Unix(d.used.Load(), 0)) >= maxIdle:
 			m.forgetDemand(d)

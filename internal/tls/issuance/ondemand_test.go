@@ -191,8 +191,8 @@ func TestOnDemandFlood(t *testing.T) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.demands) > pendingPerNamespace+1 || len(r.pending) > pendingPerNamespace || len(r.hosts) != 1 {
-		t.Errorf("there are %d names, %d are pending, %d hosts", len(r.demands), len(r.pending), len(r.hosts))
+	if r.demands.Len() > pendingPerNamespace+1 || len(r.pending) > pendingPerNamespace || r.hosts.Len() != 1 {
+		t.Errorf("there are %d names, %d are pending, %d hosts", r.demands.Len(), len(r.pending), r.hosts.Len())
 	}
 	for n := range 2 * maxDenied {
 		r.denied.add(fmt.Sprintf("n%d.example", n), time.Now())
@@ -252,7 +252,7 @@ func TestOnDemandIsRenewed(t *testing.T) {
 	plan.mu.Unlock()
 	leader.mu.Lock()
 	// The leader would wait for a minute between two orders.
-	leader.hosts["a.example"].ordered = time.Time{}
+	leader.hosts.Get("a.example").ordered = time.Time{}
 	leader.mu.Unlock()
 	other.eventually("the renewed certificate", func() error {
 		if c := other.shakes("a.example"); c == nil || c.Leaf.Equal(first.Leaf) {
@@ -277,10 +277,10 @@ func TestOnDemandForgets(t *testing.T) {
 	known := func() int {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if len(r.hosts) < len(r.demands) {
-			t.Errorf("%d hosts, %d names", len(r.hosts), len(r.demands))
+		if r.hosts.Len() < r.demands.Len() {
+			t.Errorf("%d hosts, %d names", r.hosts.Len(), r.demands.Len())
 		}
-		return len(r.demands)
+		return r.demands.Len()
 	}
 	for _, name := range []string{"a.example", "b.example", "c.example"} {
 		if r.shakes(name) == nil {
@@ -293,7 +293,7 @@ func TestOnDemandForgets(t *testing.T) {
 		t.Error("a host of another object is on demand")
 	}
 	r.mu.Lock()
-	r.demands["b.example"].origin = ir.ParseRef("Ingress/old/any")
+	r.demands.Get("b.example").origin = ir.ParseRef("Ingress/old/any")
 	r.mu.Unlock()
 	if r.RecheckOnDemand(); known() != 1 {
 		t.Error("a name whose object has changed is kept")
@@ -378,7 +378,7 @@ func TestAskOfTheControllerItself(t *testing.T) {
 			}
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			if _, asked := r.demands["ask.example"]; asked || r.denied.has("ask.example", time.Now()) {
+			if r.demands.Has("ask.example") || r.denied.has("ask.example", time.Now()) {
 				t.Error("the module was asked about its own name")
 			}
 		})

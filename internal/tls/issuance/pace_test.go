@@ -15,7 +15,7 @@ func TestOneWorksOnAHost(t *testing.T) {
 	m := New(zaptest.NewLogger(t))
 	m.leads = true
 	m.Want(map[string]*ir.Certificate{"a.example": {Automated: true, Origin: ir.ParseRef("Ingress/shop/web")}})
-	h := m.hosts["a.example"]
+	h := m.hosts.Get("a.example")
 	read := func() {
 		t.Helper()
 		if next, _ := m.reads.Pop(); next != h {

@@ -116,7 +116,7 @@ func (m *Manager) answered(s *setup, d *demand, allowed bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.asks.Done(d)
-	known := m.demands[d.name] == d
+	known := m.demands.Get(d.name) == d
 	if m.setup != nil && m.setup != s {
 		if !known || !d.pending {
 			return false
@@ -129,7 +129,7 @@ func (m *Manager) answered(s *setup, d *demand, allowed bool) bool {
 	if !allowed {
 		m.denied.add(d.name, time.Now())
 	}
-	switch h := m.hosts[d.name]; {
+	switch h := m.hosts.Get(d.name); {
 	case current && allowed && h == nil:
 		m.addOnDemand(d)
 	case current && allowed && h == d.host:
@@ -150,7 +150,7 @@ func (m *Manager) addOnDemand(d *demand) {
 	// Do not count the host as unread: a starting process does not wait for certificates on demand.
 	h.demand, h.read = d, true
 	d.host = h
-	m.hosts[h.name], m.stored[h.stored], m.problematic[h.name] = h, h, h
+	m.list(h)
 	m.readSoon(h)
 }
 

@@ -18,11 +18,11 @@ import (
 func (m *Manager) Take() map[string]*tls.Certificate {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := make(map[string]*tls.Certificate, len(m.fresh))
-	for name, h := range m.fresh {
+	all := make(map[string]*tls.Certificate, m.fresh.Len())
+	for name, h := range m.fresh.All() {
 		all[name] = h.issued.pair
 	}
-	clear(m.fresh)
+	m.fresh.Clear()
 	return all
 }
 
@@ -45,7 +45,7 @@ func (m *Manager) wakeForPending() {
 		m.tidied = now
 		m.forgetIdle(now)
 	}
-	for _, h := range m.problematic {
+	for h := range m.problematic.Values() {
 		if waited := now.Sub(h.since); h.issued == nil && waited >= soon && waited < soon+2*tick {
 			m.changed.Send()
 			return
@@ -59,7 +59,7 @@ func (m *Manager) Problems() []*report.Verdict {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	objects := map[ir.Ref][]*host{}
-	for _, h := range m.problematic {
+	for h := range m.problematic.Values() {
 		// Skip hosts without an origin, which is the object that defines the host. A configuration that was written by
 		// hand may omit it.
 		if h.origin.Kind != "" && (h.lastError != nil || time.Since(h.since) >= soon) {

@@ -81,7 +81,7 @@ func (m *Manager) setLeads(leads bool) {
 	for _, h := range slices.Concat(m.orders.Clear(), m.renewals.Clear()) {
 		m.readSoon(h)
 	}
-	for _, h := range m.hosts {
+	for h := range m.hosts.Values() {
 		// Clear the error, which may be outdated: as the new leader, this replica orders the certificate itself.
 		h.lastError = nil
 		if h.issued == nil || !h.issued.renewal.at.After(time.Now().Add(calm)) {
@@ -93,7 +93,7 @@ func (m *Manager) setLeads(leads bool) {
 // beginSweep starts a search for obsolete records in the storage, if enough time has passed since the last search. Only
 // the leader does this, and only after the certificates of all hosts have been read.
 func (m *Manager) beginSweep(ctx context.Context, running *panics.Group, now time.Time) {
-	if !m.leads || m.unread > 0 || len(m.hosts) == 0 || now.Sub(m.swept) < sweepEvery {
+	if !m.leads || m.unread > 0 || m.hosts.Len() == 0 || now.Sub(m.swept) < sweepEvery {
 		return
 	}
 	m.swept = now

@@ -155,7 +155,7 @@ func TestTenant05TurnsAfterALimit(t *testing.T) {
 	begin := plan.count()
 	plan.set(nil)
 	r.mu.Lock()
-	for _, h := range r.hosts {
+	for h := range r.hosts.Values() {
 		h.lastError = nil
 		r.readSoon(h)
 	}

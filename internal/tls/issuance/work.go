@@ -58,7 +58,7 @@ func (m *Manager) fetch(ctx context.Context, s *setup, h *host) {
 	m.supply(h, time.Now())
 	if before == nil || !before.pair.Leaf.Equal(found.pair.Leaf) {
 		if h.demand == nil {
-			m.fresh[h.name] = h
+			m.fresh.Set(h.name, h)
 		} else {
 			EmitLoaded(s.events, found.pair)
 		}
@@ -67,7 +67,7 @@ func (m *Manager) fetch(ctx context.Context, s *setup, h *host) {
 		m.changed.Send()
 	}
 	if h.lastError == nil {
-		delete(m.problematic, h.name)
+		m.problematic.Delete(h.name)
 	}
 }
 
@@ -237,7 +237,7 @@ func (m *Manager) recordOrder(h *host, failed *failure, rest time.Time) {
 func (m *Manager) fail(h *host, why *failure) {
 	h.lastError = why
 	if why != nil && !h.gone {
-		m.problematic[h.name] = h
+		m.problematic.Set(h.name, h)
 		m.changed.Send()
 	}
 	if why != nil && h.demand != nil {
