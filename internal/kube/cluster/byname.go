@@ -12,6 +12,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/kinds"
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 	"github.com/k8singress/k8singress/internal/process/panics"
 	"github.com/k8singress/k8singress/internal/process/wake"
@@ -29,7 +30,7 @@ type byName struct {
 
 	mu sync.Mutex
 	// followed holds the objects that were passed to the last call of follow.
-	followed map[ir.Ref]*single
+	followed shrinking.Map[ir.Ref, *single]
 	// changed receives a value when objects are added to followed.
 	changed wake.Signal
 	// unread is the number of followed objects that have not been read yet.
@@ -59,8 +60,8 @@ func (f *factory) byName(name string) (*byName, error) {
 	}
 	return &byName{
 		kind: kind, client: client, store: f.store, errors: f.errors,
-		gate:     &gate{slots: make(chan struct{}, atOnce), wait: shortestWait},
-		followed: map[ir.Ref]*single{}, changed: wake.New(),
+		gate:    &gate{slots: make(chan struct{}, atOnce), wait: shortestWait},
+		changed: wake.New(),
 	}, nil
 }
 
@@ -77,13 +78,13 @@ func (b *byName) follow(refs iter.Seq[ir.Ref]) (read bool) {
 	}
 	b.bound(wanted)
 	for ref := range wanted {
-		if b.followed[ref] == nil {
-			b.followed[ref] = &single{}
+		if !b.followed.Has(ref) {
+			b.followed.Set(ref, &single{})
 			b.unread++
 			changed = true
 		}
 	}
-	for ref, one := range b.followed {
+	for ref, one := range b.followed.All() {
 		if !wanted[ref] {
 			b.forget(ref, one)
 		}
@@ -127,7 +128,7 @@ func (b *byName) bound(wanted map[ir.Ref]bool) {
 }
 
 func (b *byName) forget(ref ir.Ref, one *single) {
-	delete(b.followed, ref)
+	b.followed.Delete(ref)
 	if !one.read {
 		b.unread--
 	}
@@ -166,9 +167,13 @@ func (b *byName) run(ctx context.Context) {
 func (b *byName) unstarted() map[ir.Ref]*single {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	all := maps.Clone(b.followed)
-	maps.DeleteFunc(all, func(_ ir.Ref, one *single) bool { return one.stop != nil })
-	return all
+	unstarted := map[ir.Ref]*single{}
+	for ref, one := range b.followed.All() {
+		if one.stop == nil {
+			unstarted[ref] = one
+		}
+	}
+	return unstarted
 }
 
 // begin stores the function that stops the goroutine of an object. It returns false if the object is no longer
@@ -176,7 +181,7 @@ func (b *byName) unstarted() map[ir.Ref]*single {
 func (b *byName) begin(ref ir.Ref, one *single, stop context.CancelFunc) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.followed[ref] != one {
+	if b.followed.Get(ref) != one {
 		return false
 	}
 	one.stop = stop
@@ -188,7 +193,7 @@ func (b *byName) begin(ref ir.Ref, one *single, stop context.CancelFunc) bool {
 func (b *byName) update(ref ir.Ref, one *single, change func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.followed[ref] != one {
+	if b.followed.Get(ref) != one {
 		return
 	}
 	change()

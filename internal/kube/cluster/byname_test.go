@@ -161,11 +161,11 @@ func TestTenant19Secrets(t *testing.T) {
 		}
 		return n
 	}
-	if n, followed := denied(), len(c.secrets.followed); n != extra || followed != snapshot.MaxByName+1 {
+	if n, followed := denied(), c.secrets.followed.Len(); n != extra || followed != snapshot.MaxByName+1 {
 		t.Errorf("%d are followed, and %d count as unreadable", followed, n)
 	}
 	c.Follow(slices.Values(all[extra:]))
-	if n, followed := denied(), len(c.secrets.followed); n != 0 || followed != snapshot.MaxByName+1 {
+	if n, followed := denied(), c.secrets.followed.Len(); n != 0 || followed != snapshot.MaxByName+1 {
 		t.Errorf("with room, %d are followed, and %d count as unreadable", followed, n)
 	}
 	c.Follow(slices.Values(all[len(all)-1:]))
