@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 	"github.com/k8singress/k8singress/internal/process/wake"
 )
 
@@ -27,7 +28,7 @@ type leaseCache struct {
 	listed   cache.Indexer
 
 	mu       sync.Mutex
-	observed map[string]observation
+	observed shrinking.Map[string, observation]
 	// waiting holds the channels that whenFree has returned, by the name of the Lease. For each Lease, at most one
 	// goroutine of this process waits.
 	waiting map[string]wake.Signal
@@ -40,7 +41,7 @@ type observation struct {
 }
 
 func (s *Storage) newLeaseCache(client rest.Interface) *leaseCache {
-	c := &leaseCache{observed: map[string]observation{}, waiting: map[string]wake.Signal{}}
+	c := &leaseCache{waiting: map[string]wake.Signal{}}
 	listed, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: s.source(client, "leases"), ObjectType: &coordinationv1.Lease{}, Handler: c, Transform: trim,
 		Indexers: cache.Indexers{byHost: hostsOf},
@@ -97,7 +98,7 @@ func (c *leaseCache) OnDelete(object any) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.observed, key.Name)
+	c.observed.Delete(key.Name)
 	c.waiting[key.Name].Send()
 }
 
@@ -116,11 +117,11 @@ func (c *leaseCache) remaining(lease *coordinationv1.Lease) time.Duration {
 // changes with each renewal. Changes of labels are ignored. The caller must hold c.mu.
 func (c *leaseCache) observe(lease *coordinationv1.Lease) time.Time {
 	since := time.Now()
-	known, ok := c.observed[lease.Name]
+	known, ok := c.observed.Find(lease.Name)
 	if ok && known.lease.UID == lease.UID && equality.Semantic.DeepEqual(known.lease.Spec, lease.Spec) {
 		since = known.since
 	}
-	c.observed[lease.Name] = observation{lease, since}
+	c.observed.Set(lease.Name, observation{lease, since})
 	return since
 }
 
@@ -128,8 +129,7 @@ func (c *leaseCache) observe(lease *coordinationv1.Lease) time.Time {
 func (c *leaseCache) has(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, ok := c.observed[name]
-	return ok
+	return c.observed.Has(name)
 }
 
 // issues reports whether this or another process holds the lock for obtaining a certificate for a host.
@@ -157,7 +157,7 @@ func (c *leaseCache) expired(after time.Duration) []*coordinationv1.Lease {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var old []*coordinationv1.Lease
-	for _, o := range c.observed {
+	for o := range c.observed.Values() {
 		if time.Since(o.since) > durationOf(o.lease)+after {
 			old = append(old, o.lease)
 		}

@@ -155,7 +155,7 @@ func TestWaiterIsWoken(t *testing.T) {
 	fixture.Holds(t, "the other waits", func() bool {
 		other.leases.mu.Lock()
 		defer other.leases.mu.Unlock()
-		return len(other.leases.observed) > 0 && len(other.leases.waiting) > 0
+		return other.leases.observed.Len() > 0 && len(other.leases.waiting) > 0
 	})
 	if err := holder.Unlock(t.Context(), "x"); err != nil {
 		t.Fatal(err)

@@ -161,7 +161,7 @@ func (p *process) awaitOwnWrites(t testing.TB) {
 	fixture.Holds(t, "the news", func() bool {
 		p.secrets.mu.Lock()
 		defer p.secrets.mu.Unlock()
-		return len(p.secrets.gone) == 0 && p.secrets.shown(p.secrets.wrote)
+		return p.secrets.gone.Len() == 0 && p.secrets.shown(p.secrets.wrote)
 	})
 }
 

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/k8singress/k8singress/internal/model/shrinking"
 )
 
 const (
@@ -35,7 +37,7 @@ type secretCache struct {
 	version string
 	// gone holds deleted Secrets, each in its last known state. It prevents them from being stored again while the
 	// watch, which may lag behind, still reports them as existing.
-	gone map[string]*corev1.Secret
+	gone shrinking.Map[string, *corev1.Secret]
 	// wrote is the newest resourceVersion of a Secret that this process has written.
 	wrote string
 	// keys are the keys whose values have changed. unlock passes them to the function changed.
@@ -45,7 +47,7 @@ type secretCache struct {
 func newSecretCache(log *zap.Logger, changed func(keys []string)) *secretCache {
 	name := func(object any) (string, error) { return object.(*corev1.Secret).Name, nil }
 	return &secretCache{
-		log: log, changed: changed, synced: make(chan struct{}), gone: map[string]*corev1.Secret{},
+		log: log, changed: changed, synced: make(chan struct{}),
 		secrets: cache.NewIndexer(name, cache.Indexers{byFolder: foldersOf}),
 	}
 }
@@ -106,7 +108,7 @@ func (c *secretCache) onGone(secret *corev1.Secret) {
 		}
 		secret = known
 	}
-	c.gone[secret.Name] = secret
+	c.gone.Set(secret.Name, secret)
 	c.drop(secret)
 }
 
@@ -134,8 +136,8 @@ func (c *secretCache) Delete(object any) error {
 	if known := c.get(secret.Name); known != nil && !newer(known.ResourceVersion, secret.ResourceVersion) {
 		c.drop(known)
 	}
-	if gone := c.gone[secret.Name]; gone != nil && !newer(gone.ResourceVersion, secret.ResourceVersion) {
-		delete(c.gone, secret.Name)
+	if gone := c.gone.Get(secret.Name); gone != nil && !newer(gone.ResourceVersion, secret.ResourceVersion) {
+		c.gone.Delete(secret.Name)
 	}
 	c.advance(secret.ResourceVersion)
 	return nil
@@ -160,10 +162,10 @@ func (c *secretCache) Replace(objects []any, version string) error {
 			c.drop(known)
 		}
 	}
-	for name, gone := range c.gone {
+	for name, gone := range c.gone.All() {
 		same := listed[name] != nil && listed[name].UID == gone.UID
 		if restored || !same && !newer(gone.ResourceVersion, version) {
-			delete(c.gone, name)
+			c.gone.Delete(name)
 		}
 	}
 	c.version = ""
@@ -188,7 +190,7 @@ func (c *secretCache) valid(secret *corev1.Secret) bool {
 
 // put stores the state of a Secret, unless the cache has a newer state.
 func (c *secretCache) put(secret *corev1.Secret) {
-	known, gone := c.get(secret.Name), c.gone[secret.Name]
+	known, gone := c.get(secret.Name), c.gone.Get(secret.Name)
 	switch {
 	case known != nil && newer(known.ResourceVersion, secret.ResourceVersion):
 	case gone != nil && (gone.UID == secret.UID || newer(gone.ResourceVersion, secret.ResourceVersion)):
@@ -198,7 +200,7 @@ func (c *secretCache) put(secret *corev1.Secret) {
 		secret.ManagedFields = nil
 		c.keys = append(c.keys, changedKeys(known, secret)...)
 		_ = c.secrets.Add(secret)
-		delete(c.gone, secret.Name)
+		c.gone.Delete(secret.Name)
 	}
 }
 

@@ -159,8 +159,8 @@ func TestSecretCache(t *testing.T) {
 		for h.heard < len(h.log) {
 			h.hear()
 		}
-		if diff := cmp.Diff(values(h.now), h.indexed()); diff != "" || len(h.x.gone) > 0 {
-			t.Fatalf("in the end, %d deletions are unheard of; -want +got:\n%s", len(h.x.gone), diff)
+		if diff := cmp.Diff(values(h.now), h.indexed()); diff != "" || h.x.gone.Len() > 0 {
+			t.Fatalf("in the end, %d deletions are unheard of; -want +got:\n%s", h.x.gone.Len(), diff)
 		}
 	})
 }
