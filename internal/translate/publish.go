@@ -112,11 +112,11 @@ func hostsOf(r *ingress.Result) []string {
 // parents returns the parents in the reported status of all Ingresses of a class: a list that contains only the
 // IngressClass. All Ingresses of the class share the same list to save memory.
 func (t *Translator) parents(class string) []report.Parent {
-	list := t.classes[class]
+	list := t.classes.Get(class)
 	if list == nil {
 		parent := ir.Ref{Kind: kinds.IngressClass, Name: cmp.Or(class, t.options.Ingress.ClassName)}
 		list = []report.Parent{{ParentRef: report.ParentRef{Object: parent}}}
-		t.classes[class] = list
+		t.classes.Set(class, list)
 	}
 	return list
 }

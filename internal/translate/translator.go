@@ -68,7 +68,7 @@ type Translator struct {
 	users    *users
 	balanced shrinking.Map[string, *balanced]
 	// classes maps the name of each IngressClass to the cached result of the method parents.
-	classes map[string][]report.Parent
+	classes shrinking.Map[string, []report.Parent]
 
 	config *ir.Config
 	report *report.Report
@@ -81,7 +81,7 @@ func (t *Translator) reset(o Options) {
 	*t = Translator{
 		options: o, begun: true, defaults: &defaults{}, issuance: &issuance{}, streams: &ports{},
 		patterns: newPatterns(pattern.MaxNamespaceSize), aliases: newPatterns(pattern.MaxNamesSize), names: &names{},
-		heads: heads{}, users: newUsers(), classes: map[string][]report.Parent{},
+		heads: heads{}, users: newUsers(),
 		config: &ir.Config{}, report: &report.Report{},
 	}
 	if o.Views {
@@ -157,6 +157,7 @@ func (t *Translator) retranslateChanged(c *change, s *snapshot.Snapshot, followe
 			again[ref] = struct{}{}
 			continue
 		case kinds.IngressClass:
+			t.classes.Delete(ref.Name)
 			// Every Ingress depends on all IngressClasses. This dependency is stored as a reference without a name.
 			ref = ir.Ref{Kind: kinds.IngressClass}
 		}
