@@ -34,7 +34,7 @@ func TestRequestsGetResponses(t *testing.T) {
 			"1\r\na\r\n0\r\nX-A: b\r\nHost: c\r\n\r\n",
 			ok("POST / a X-A=b", closes)},
 		{"bad chunk", crlf("POST / HTTP/1.1", "Host: a", "Transfer-Encoding: chunked") + "1\r\nab\r\n0\r\n\r\n",
-			ok("POST / a invalid HTTP/1.1: chunk-end", closes)},
+			ok("POST / a invalid HTTP/1.1: there is no CRLF behind a chunk of the body (chunk-end)", closes)},
 		{"pipelined", get("/1") + crlf("POST /2 HTTP/1.1", "Host: a", "Content-Length: 2") + "hi" +
 			crlf("POST /3 HTTP/1.1", "Host: a", "Transfer-Encoding: chunked") + "2\r\nho\r\n0\r\n\r\n" +
 			"\r\n" + last("/4"),
