@@ -6,11 +6,16 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/k8singress/k8singress/internal/http/errorlog"
 	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/live"
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/http/realip"
+	"github.com/k8singress/k8singress/internal/process/logs"
 )
+
+// errorLog logs the error responses of all servers of the process.
+var errorLog = errorlog.New(logs.Logger("k8singress.http"))
 
 // account records a finished request in the metrics and, with one line, in the access log. Every code path that
 // responds must call it exactly once per request, even if the request is rejected before its route is looked up. known
@@ -74,14 +79,15 @@ func accountBare(clients *realip.Policy, w message.Writer, r *message.Request, s
 }
 
 // refuseBare responds with an error to a request that was not looked up in the routing table, and records it like
-// accountBare. Without a running configuration, the response has no body.
-func refuseBare(x *exchange.Exchange, began time.Time, status int, fields ...message.Field) {
+// accountBare. Without a running configuration, the response has no body, and is not recorded.
+func refuseBare(x *exchange.Exchange, began time.Time, why *exchange.Failure, fields ...message.Field) {
 	table := runningTable()
 	if table != nil {
 		x.Global, x.ErrorBodies = table.Global(), table.ErrorBodies()
+		errorLog.Failed(x, why)
 	}
 	// The error is ignored, because a write only fails if the client has disconnected.
-	_ = x.Refuse(status, fields...)
+	_ = x.Refuse(why.Status, fields...)
 	if table != nil {
 		account(table, x, began, true)
 	}

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/http/errorlog"
 	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/live"
 	"github.com/k8singress/k8singress/internal/http/message"
@@ -23,7 +23,8 @@ import (
 // these servers.
 type answerer struct {
 	table *live.Table
-	log   *zap.Logger
+	// errors logs the error responses of the controller.
+	errors errorlog.Log
 	// proxies are the settings of the Caddy server about the proxies in front of it. It is nil if there are none.
 	proxies *realip.Server
 	// prepare prepares a request for Caddy handlers in the same way as Caddy's HTTP server. It is nil if Caddy's HTTP
@@ -66,15 +67,14 @@ func (a *answerer) answer(w message.Writer, r *message.Request, added *message.C
 		placeholders = live.AddPlaceholders(x)
 	}
 	if outcome, err = a.serve(x); outcome == live.NoHost && !a.passesOn {
-		err = errNoHost
+		err = noHost(x)
 	}
 	var later *errorResponse
-	if err != nil && a.fail(x, outcome, err) {
+	switch {
+	case err == nil:
+		a.errors.Answered(x)
+	case a.fail(x, outcome, err):
 		later = errorResponseOf(r)
-	}
-	if x.Hidden != nil && exchange.StatusOf(x.Hidden) >= http.StatusInternalServerError {
-		failures.log(a.log, zap.ErrorLevel, x,
-			"a request failed, and the client got a substitute response", x.Hidden)
 	}
 	switch known := outcome != live.NoHost || x.KnownHost; {
 	case later != nil:
@@ -127,7 +127,7 @@ type announcer interface {
 func (a *answerer) fail(x *exchange.Exchange, outcome live.Outcome, err error) (announced bool) {
 	if errors.Is(err, exchange.ErrAborted) || x.Writer.Started() {
 		if !errors.Is(err, exchange.ErrRejected) {
-			failures.log(a.log, zap.WarnLevel, x, "a response was cut off", err)
+			a.errors.CutOff(x, err)
 		}
 		x.Writer.Abort()
 		return false
@@ -136,9 +136,7 @@ func (a *answerer) fail(x *exchange.Exchange, outcome live.Outcome, err error) (
 	if outcome == live.NotReady {
 		fields = []message.Field{message.NewField("Retry-After", retryAfter)}
 	}
-	if status >= http.StatusInternalServerError {
-		failures.log(a.log, zap.ErrorLevel, x, "a request failed", err)
-	}
+	a.errors.Failed(x, err)
 	if w, ok := x.Writer.(announcer); ok && a.errorRoutes {
 		w.Announce(x.Refusal(status, fields...))
 		return true

@@ -13,7 +13,6 @@ import (
 	"github.com/k8singress/k8singress/internal/http/live"
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/http/realip"
-	"github.com/k8singress/k8singress/internal/process/logs"
 )
 
 // direct handles the requests to one of Caddy's HTTP servers, in place of Caddy's own handling of requests. This is
@@ -40,7 +39,7 @@ type direct struct {
 func newDirect(server *caddyhttp.Server, table *live.Table, proxies *realip.Server) (d *direct, reason string) {
 	d = &direct{server: server, altSvc: altSvcOf(server)}
 	d.answerer = answerer{
-		table: table, log: logs.Logger("k8singress.http"), proxies: proxies, prepare: d.prepareForCaddy,
+		table: table, errors: errorLog, proxies: proxies, prepare: d.prepareForCaddy,
 	}
 	d.before, reason = ingressesBehind(server)
 	return d, reason

@@ -8,15 +8,12 @@ import (
 	"runtime/debug"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/front"
 	"github.com/k8singress/k8singress/internal/http/http1"
 	"github.com/k8singress/k8singress/internal/http/httpserver"
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/process/connlimit"
-	"github.com/k8singress/k8singress/internal/process/logs"
 	"github.com/k8singress/k8singress/internal/process/netconn"
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
@@ -67,9 +64,7 @@ func (d *driven) HandOver(conn net.Conn) {
 // Reject implements httpserver.Host.
 func (d *driven) Reject(w message.Writer, r *message.Request, reason *http1.Error) {
 	x := &exchange.Exchange{Request: r, Writer: w, Clients: d.Binding().Clients(), ErrorReason: reason.Reason}
-	refuseBare(x, time.Now(), reason.Status)
-	logs.Logger("k8singress.http").Debug("a request was rejected", zap.Stringer("client", r.Conn.Remote),
-		zap.Int("status", reason.Status), zap.String("reason", reason.Reason))
+	refuseBare(x, time.Now(), exchange.Rejection(reason.Status, reason.Error()))
 }
 
 // ReportPanic implements httpserver.Host.
@@ -91,10 +86,13 @@ func (d *driven) State() (connlimit.State, time.Duration) {
 // End implements connlimit.Occupant.
 func (d *driven) End() { d.Drain() }
 
+var errNoMemory = exchange.Fail(http.StatusServiceUnavailable,
+	errors.New("the memory for the requests of HTTP/2 and HTTP/3, k8singress_request_bytes_limit, is used up"))
+
 // refuseRequest responds to a request that package front rejects because its memory budget is exhausted.
 func refuseRequest(s *front.Binding, w message.Writer, r *message.Request, began time.Time) {
 	x := &exchange.Exchange{Request: r, Writer: w, Clients: s.Clients()}
-	refuseBare(x, began, http.StatusServiceUnavailable, message.NewField("Retry-After", retryAfter))
+	refuseBare(x, began, errNoMemory, message.NewField("Retry-After", retryAfter))
 }
 
 func tlsOf(conn net.Conn) *tls.ConnectionState {

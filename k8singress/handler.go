@@ -12,7 +12,6 @@ import (
 	"github.com/k8singress/k8singress/internal/http/limits"
 	"github.com/k8singress/k8singress/internal/http/live"
 	"github.com/k8singress/k8singress/internal/http/message"
-	"github.com/k8singress/k8singress/internal/process/logs"
 )
 
 func init() { caddy.RegisterModule(new(Handler)) }
@@ -43,7 +42,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return err
 	}
 	h.answerer = answerer{
-		table: app.engine.Table(), log: logs.Logger("k8singress.http"), proxies: proxiesOf(ctx, app),
+		table: app.engine.Table(), errors: errorLog, proxies: proxiesOf(ctx, app),
 		passesOn: h.PassThru, errorRoutes: true,
 	}
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {

@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/http/errorlog"
 	"github.com/k8singress/k8singress/internal/process/logs"
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
@@ -11,7 +12,7 @@ import (
 func init() {
 	panics.SetReporter(func(place string, caught *panics.Panic, leftOut int) {
 		logs.Logger("k8singress").Error("a panic ended one connection or one job", zap.String("place", place),
-			zap.String("panic", shortened(caught.Error())), zap.Int("left_out", leftOut),
+			zap.String("panic", errorlog.Shortened(caught.Error())), zap.Int("left_out", leftOut),
 			zap.ByteString("stack", caught.Stack))
 	})
 }

@@ -5,7 +5,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
+
+	"github.com/k8singress/k8singress/internal/http/errorlog"
 )
 
 // failedProxyHeaders counts connections without a valid PROXY protocol header. The counter is shared by all
@@ -21,11 +22,9 @@ const noProxyHeader = "closing a connection: its peer sent no valid PROXY protoc
 	"balancers"
 
 // proxyHeaderFailed counts and logs a connection without a valid PROXY protocol header. Like other failures that
-// clients can cause, it is logged at most once per failurePeriod.
+// clients can cause, it is logged at most once per second.
 func proxyHeaderFailed(log *zap.Logger, conn net.Conn, err error) {
 	failedProxyHeaders.Inc()
-	if failures.first(log, failureKey{what: noProxyHeader, level: zapcore.WarnLevel}) {
-		log.Warn(noProxyHeader, zap.Stringer("client", conn.RemoteAddr()), zap.Stringer("address", conn.LocalAddr()),
-			zap.String("error", shortened(err.Error())))
-	}
+	errorlog.New(log).Connection(zap.WarnLevel, noProxyHeader, zap.Stringer("client", conn.RemoteAddr()),
+		zap.Stringer("address", conn.LocalAddr()), zap.String("error", errorlog.Shortened(err.Error())))
 }

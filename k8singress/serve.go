@@ -18,6 +18,7 @@ const retryAfter = "1"
 
 var (
 	errNoHost    = exchange.Fail(http.StatusNotFound, errors.New("no Ingress has this host"))
+	errNoRule    = exchange.Fail(http.StatusNotFound, errors.New("no Ingress of the host has this path"))
 	errNoPath    = errors.New("the request line has no path")
 	errHost      = errors.New("the host is neither a host name nor an IP address")
 	errPath      = errors.New("the path contains a NUL, or the request target contains a space")
@@ -46,6 +47,14 @@ func serve(table *live.Table, x *exchange.Exchange) (live.Outcome, error) {
 		return outcome, exchange.Fail(http.StatusServiceUnavailable, engine.ErrNotReady)
 	}
 	return outcome, err
+}
+
+// noHost returns the error of a request that matches no Ingress.
+func noHost(x *exchange.Exchange) error {
+	if x.KnownHost {
+		return errNoRule
+	}
+	return errNoHost
 }
 
 // validHost reports whether the host of a request is valid. An empty host is valid, because HTTP/1.0 clients may omit

@@ -31,11 +31,11 @@ func (x *Exchange) endError(response *message.Response) {
 	}
 }
 
-// RespondError responds with an error of the controller. The header changes of filters apply to the response. The
-// status stays even if the request is for an error page.
-func (x *Exchange) RespondError(status int) error {
-	x.pageStatus = 0
-	response := &message.Response{Status: status}
+// RespondError responds with an error of the controller, and sets Refused. The header changes of filters apply to the
+// response. The status stays even if the request is for an error page.
+func (x *Exchange) RespondError(why *Failure) error {
+	x.pageStatus, x.Refused = 0, why
+	response := &message.Response{Status: why.Status}
 	body := x.beginError(response)
 	x.addRetryAfter(response)
 	if err := x.Head(response); err != nil || len(body) == 0 {

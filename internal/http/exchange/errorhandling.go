@@ -254,10 +254,16 @@ func (x *Exchange) EndReroutes(at Arrival, found bool, err error) error {
 	return err
 }
 
-// HideError records the error of a request whose client got another response, unless it is the fault of an endpoint or
-// of the client.
+// HideError records the error of a request whose client got another response: in Hidden, or in Refused if the request
+// was rejected on purpose. It does nothing if an endpoint has returned the error.
 func (x *Exchange) HideError(err error) {
-	if x.Hidden == nil && !errors.Is(err, ErrReplaced) && !errors.Is(err, ErrRejected) {
+	switch {
+	case errors.Is(err, ErrReplaced):
+	case errors.Is(err, ErrRejected):
+		if x.Refused == nil {
+			x.Refused = err
+		}
+	case x.Hidden == nil:
 		x.Hidden = err
 	}
 }

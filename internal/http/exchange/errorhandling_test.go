@@ -159,7 +159,7 @@ func TestReplaces(t *testing.T) {
 // TestEndReroutes checks the error of a request behind an error page, and which errors are logged.
 func TestEndReroutes(t *testing.T) {
 	failed, other := exchange.Fail(http.StatusBadGateway, nil), exchange.Fail(http.StatusNotFound, nil)
-	rejected := exchange.Fail(http.StatusForbidden, exchange.ErrRejected)
+	rejected := exchange.Rejection(http.StatusForbidden, "no")
 	for name, c := range map[string]struct {
 		before, err  error
 		found        bool

@@ -15,17 +15,29 @@ import (
 // client gets an error page instead.
 var ErrReplaced = errors.New("the endpoint's error response is replaced with an error page")
 
-// ErrRejected means that a filter rejected the request. Clients can cause many such errors, so they are not logged
-// individually.
-var ErrRejected = errors.New("a filter rejected the request")
+// ErrRejected is the error for which errors.Is returns true if the request was rejected on purpose, because the
+// configuration says so. This is no failure, whatever the status is.
+var ErrRejected = errors.New("the request was rejected")
 
-// Reject responds with an error status. If an error page is configured for the status, it does not respond,
-// but returns a Failure, which makes the caller send the error page.
-func (x *Exchange) Reject(status int) (responded bool, err error) {
-	if slices.Contains(x.Pages, status) || x.HasErrorPage(status) {
-		return false, Fail(status, ErrRejected)
+// rejection is the reason of a request that was rejected on purpose.
+type rejection string
+
+func (r rejection) Error() string { return string(r) }
+
+// Is reports whether target is ErrRejected.
+func (rejection) Is(target error) bool { return target == ErrRejected }
+
+// Rejection returns the Failure of a request that is rejected on purpose. The log contains the reason, so it must not
+// contain text from the client. A filter can use one Rejection for all of its requests.
+func Rejection(status int, reason string) *Failure { return Fail(status, rejection(reason)) }
+
+// Reject responds with an error. If an error page is configured for the status, it does not respond, but returns why,
+// which makes the caller send the error page.
+func (x *Exchange) Reject(why *Failure) (responded bool, err error) {
+	if slices.Contains(x.Pages, why.Status) || x.HasErrorPage(why.Status) {
+		return false, why
 	}
-	return true, x.RespondError(status)
+	return true, x.RespondError(why)
 }
 
 // Page describes the error page to send for a failed request.

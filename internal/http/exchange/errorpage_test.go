@@ -21,11 +21,14 @@ func TestReject(t *testing.T) {
 	}{{nil, true}, {[]int{404}, true}, {[]int{404, 429}, false}} {
 		x, response := exchangetest.New(t, "GET http://shop.example/")
 		x.Pages = c.pages
-		responded, err := x.Reject(http.StatusTooManyRequests)
+		responded, err := x.Reject(exchange.Rejection(http.StatusTooManyRequests, "too many"))
 		if responded != c.responded || response.Started() != c.responded || (err == nil) != c.responded {
 			t.Errorf("with pages for %v: responded %t with %q, %v", c.pages, responded, response, err)
 		}
-		if err != nil && (exchange.StatusOf(err) != 429 || !errors.Is(err, exchange.ErrRejected)) {
+		if err == nil {
+			err = x.Refused
+		}
+		if exchange.StatusOf(err) != 429 || !errors.Is(err, exchange.ErrRejected) || err.Error() != "too many" {
 			t.Errorf("the error is %v", err)
 		}
 	}

@@ -30,6 +30,9 @@ type Exchange struct {
 	*message.Request
 	// Route is the route that the request matches.
 	Route *Route
+	// Matched is the route that a request matches which is answered before it gets the route, for example with a
+	// redirect to HTTPS, or because its client certificate is not accepted. Logs use it if Route is nil.
+	Matched *Route
 	// Backend is the backend that the request is forwarded to. It is nil if the route responds without a backend.
 	Backend *balancer.Backend
 	// Clients defines which proxies are trusted to report the client's address, and Global holds the settings that are
@@ -98,6 +101,9 @@ type Exchange struct {
 	Forwarded bool
 	// Hidden is the error of the request if the client got an error page instead. It is used for logs and traces.
 	Hidden error
+	// Refused is the error with which the controller itself has responded although no handler has returned an error,
+	// for example because a limit is exceeded. It is used for logs.
+	Refused error
 
 	// Span is the OpenTelemetry span of the request. It is nil if the request is not traced.
 	Span trace.Span

@@ -22,7 +22,7 @@ func (x *Exchange) UseRateLimit() { x.limited.rateOn = x.Reroutes + 1 }
 func (x *Exchange) MeetsConnectionLimits() bool { return !x.limited.crowded }
 
 // RejectCrowded rejects the request, because its client has too many concurrent requests. See Reject.
-func (x *Exchange) RejectCrowded(status int) (responded bool, err error) {
+func (x *Exchange) RejectCrowded(why *Failure) (responded bool, err error) {
 	x.limited.crowded = true
-	return x.Reject(status)
+	return x.Reject(why)
 }

@@ -33,6 +33,7 @@ func TestReroute(t *testing.T) {
 	x.Host, x.Writer, x.ForAllResponses = "other.example", &exchangetest.Recorder{}, nil
 	x.ErrorFields, x.ForEndpoint = message.Fields{{}}, message.Fields{{}}
 	x.Replaced, x.Pages, x.Forwarded, x.Hidden = []int{1}, []int{2}, true, exchange.ErrRejected
+	x.Matched, x.Refused = x.Route, exchange.ErrRejected
 	x.ChangeResponse(&message.Changes{})
 	x.SetVariable("a", "1")
 	set, err := variables.New([]ir.Variable{{Name: "b", Map: &ir.Map{Source: "$a"}}})

@@ -1,6 +1,8 @@
 package exchange
 
 import (
+	"cmp"
+
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/upstream/balancer"
 )
@@ -19,7 +21,7 @@ type Served struct {
 
 // Served returns which Ingress, Service and endpoint serve the request, as far as this is known yet.
 func (x *Exchange) Served() Served {
-	s := Served{Route: x.Route, Backend: x.Backend}
+	s := Served{Route: cmp.Or(x.Route, x.Matched), Backend: x.Backend}
 	if len(x.tried) == 0 {
 		// The attempts, if there are any, are attempts of an earlier route.
 		return s

@@ -179,13 +179,9 @@ func ParseTemplate(text string, more ...string) (*nginx.Template, error) {
 
 var noRoute Route
 
-// route returns the route of the request. If the request has no route, it returns an empty Route instead of nil.
-func (x *Exchange) route() *Route {
-	if x.Route == nil {
-		return &noRoute
-	}
-	return x.Route
-}
+// route returns the route of the request, or the route that it matches. Without a route, it returns an empty Route
+// instead of nil.
+func (x *Exchange) route() *Route { return cmp.Or(x.Route, x.Matched, &noRoute) }
 
 func (r *Route) object() ir.Ref { return ir.ParseRef(r.Origin) }
 

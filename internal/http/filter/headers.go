@@ -53,18 +53,23 @@ func (h *responseHeaders) Apply(x *exchange.Exchange) (bool, error) {
 }
 
 // directResponse responds to all requests with a fixed status. The requests do not reach later filters or the backend.
-type directResponse struct{ status int }
+type directResponse struct {
+	status int
+	// rejection is the error for a status of 400 or higher.
+	rejection *exchange.Failure
+}
 
 func newDirectResponse(of ir.DirectResponse) (Filter, error) {
 	if of.Status < 200 || of.Status > 599 {
 		return nil, fmt.Errorf("status_code %d is not between 200 and 599", of.Status)
 	}
-	return &directResponse{of.Status}, nil
+	return &directResponse{of.Status, exchange.Rejection(of.Status,
+		"the configuration returns this status for the path: the verdicts on the Ingress may say why")}, nil
 }
 
 func (d *directResponse) Apply(x *exchange.Exchange) (bool, error) {
 	if d.status >= http.StatusBadRequest {
-		return true, x.RespondError(d.status)
+		return true, x.RespondError(d.rejection)
 	}
 	return true, x.Respond(d.status, "")
 }

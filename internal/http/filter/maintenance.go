@@ -19,12 +19,15 @@ func newMaintenance(of ir.Maintenance) (Filter, error) {
 	return &maintenance{allow}, nil
 }
 
+var errMaintenance = exchange.Rejection(http.StatusServiceUnavailable,
+	"the Ingress is in maintenance, and the client's address is not exempt")
+
 // Apply rejects clients that are not allowed with Exchange.Reject, because every client of a closed Ingress causes such
 // a response, and because an error page can explain it. A client without an IP address is always rejected.
 func (h *maintenance) Apply(x *exchange.Exchange) (bool, error) {
 	ip, err := netip.ParseAddr(x.Client().IP)
 	if err != nil || !h.allow.has(ip) {
-		return x.Reject(http.StatusServiceUnavailable)
+		return x.Reject(errMaintenance)
 	}
 	return false, nil
 }

@@ -23,6 +23,8 @@ type programResponse struct {
 	// error page can replace the response.
 	text    *nginx.Template
 	hasText bool
+	// rejection rejects the request with the status if there is no text.
+	rejection *exchange.Failure
 }
 
 var errStatus = errors.New("the status of the response is not between 200 and 999")
@@ -35,7 +37,8 @@ func newProgramResponse(of *ir.Return) (*programResponse, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &programResponse{of.Status, text, of.HasText && of.Text != ""}, nil
+	return &programResponse{of.Status, text, of.HasText && of.Text != "",
+		exchange.Rejection(of.Status, "a snippet returns this status")}, nil
 }
 
 // lookup returns the function that looks up the variables of the text.
@@ -70,7 +73,7 @@ func (r *programRun) respond() (bool, error) {
 		x.Status = status
 		return false, errClosed
 	case !r.response.hasText && status >= http.StatusBadRequest:
-		return x.Reject(status)
+		return x.Reject(r.response.rejection)
 	}
 	return true, x.Respond(status, r.text, message.ContentType.Field(r.contentType()))
 }

@@ -3,6 +3,7 @@ package filter
 import (
 	"errors"
 	"net/netip"
+	"strconv"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/http/exchange"
@@ -21,9 +22,9 @@ type rateLimit struct {
 	bursts      ratelimit.Bursts
 	// maxConnections is the maximum number of concurrent requests of a client.
 	maxConnections int
-	// status is the response status if the request rate is exceeded. connectionsStatus is the response status if there
-	// are too many concurrent requests.
-	status, connectionsStatus int
+	// tooFast is the error if the request rate is exceeded. crowded is the error if there are too many concurrent
+	// requests.
+	tooFast, crowded *exchange.Failure
 	// exempt contains the client networks that are not limited. It may be nil.
 	exempt *networks
 	key    clientKey
@@ -35,8 +36,9 @@ func newRateLimit(of ir.RateLimit, shared *Shared) (_ Filter, err error) {
 	if of.Zone == "" {
 		return nil, errZone
 	}
-	h := &rateLimit{began: shared.began, maxConnections: of.Connections, status: of.Status,
-		connectionsStatus: of.ConnectionsStatus}
+	h := &rateLimit{began: shared.began, maxConnections: of.Connections,
+		tooFast: exchange.Rejection(of.Status, overLimit(of.RequestsPerSecond, of.RequestsPerMinute)),
+		crowded: exchange.Rejection(of.ConnectionsStatus, overConnections(of.Connections))}
 	if of.RequestsPerSecond > 0 || of.RequestsPerMinute > 0 {
 		h.requests = shared.zones.Requests(of.Zone,
 			ratelimit.Rates{PerSecond: of.RequestsPerSecond, PerMinute: of.RequestsPerMinute})
@@ -55,8 +57,25 @@ func newRateLimit(of ir.RateLimit, shared *Shared) (_ Filter, err error) {
 	return h, err
 }
 
-// Apply rejects requests over the limits with Exchange.Reject, so they are not logged individually. Clients can cause
-// many of them.
+// overLimit returns the reason to reject a request over a rate, for the log. A rate that is zero is no limit.
+func overLimit(perSecond, perMinute int) string {
+	second, minute := strconv.Itoa(perSecond)+" requests per second", strconv.Itoa(perMinute)+" requests per minute"
+	switch {
+	case perMinute == 0:
+		return "the limit of " + second + " is exceeded"
+	case perSecond == 0:
+		return "the limit of " + minute + " is exceeded"
+	}
+	return "the limit of " + second + " or of " + minute + " is exceeded"
+}
+
+// overConnections returns the reason to reject a request of a client that has too many concurrent requests.
+func overConnections(limit int) string {
+	return "the limit of " + strconv.Itoa(limit) + " concurrent requests is exceeded"
+}
+
+// Apply rejects requests over the limits with Exchange.Reject, because this is no failure, and because an error page
+// can explain it.
 func (h *rateLimit) Apply(x *exchange.Exchange) (bool, error) {
 	if h.exempts(x) {
 		return false, nil
@@ -68,14 +87,14 @@ func (h *rateLimit) Apply(x *exchange.Exchange) (bool, error) {
 	if h.requests != nil && x.MeetsRateLimits() {
 		x.UseRateLimit()
 		if !h.requests.Take(key, h.bursts, time.Since(h.began)) {
-			return x.Reject(h.status)
+			return x.Reject(h.tooFast)
 		}
 	}
 	if h.connections == nil || !x.MeetsConnectionLimits() {
 		return false, nil
 	}
 	if !h.connections.Enter(key, h.maxConnections) {
-		return x.RejectCrowded(h.connectionsStatus)
+		return x.RejectCrowded(h.crowded)
 	}
 	x.AtEnd(func() { h.connections.Leave(key) })
 	return false, nil

@@ -13,12 +13,15 @@ type tryFiles struct {
 	ir.TryFiles
 	named  bool
 	target *nginx.Template
+	// rejection rejects requests if there is no target.
+	rejection *exchange.Failure
 }
 
 var errNoTarget = errors.New("there is neither a target nor a status")
 
 func newTryFiles(of ir.TryFiles) (Filter, error) {
-	h := &tryFiles{TryFiles: of, named: ir.IsNamedLocation(of.Target)}
+	h := &tryFiles{TryFiles: of, named: ir.IsNamedLocation(of.Target),
+		rejection: exchange.Rejection(of.Status, "try_files of a snippet ends with this status")}
 	if (of.Target == "") == (of.Status < 200 || of.Status > 999) {
 		return nil, errNoTarget
 	}
@@ -32,7 +35,7 @@ func (h *tryFiles) Apply(x *exchange.Exchange) (bool, error) {
 	case h.Target == "" && h.Status < 400:
 		return true, x.Respond(h.Status, "")
 	case h.Target == "":
-		return x.Reject(h.Status)
+		return x.Reject(h.rejection)
 	case h.named:
 		x.Named = h.Target
 		return false, exchange.ErrReroute

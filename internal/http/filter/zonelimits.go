@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/http/exchange"
@@ -18,8 +19,9 @@ type zoneLimits struct {
 	began       time.Time
 	requests    []requestLimit
 	connections []connectionLimit
-	// status and connectionsStatus are the response statuses if a limit is exceeded.
-	status, connectionsStatus int
+	// tooFast is the error if a request rate is exceeded. crowded is the error if there are too many concurrent
+	// requests.
+	tooFast, crowded *exchange.Failure
 	// dryRun and connectionsDryRun are true if the limits only count requests.
 	dryRun, connectionsDryRun bool
 }
@@ -40,10 +42,12 @@ type connectionLimit struct {
 
 func newZoneLimits(of ir.ZoneLimits, shared *Shared) (Filter, error) {
 	h := &zoneLimits{
-		began:  shared.began,
-		status: cmp.Or(of.Status, of.DefaultStatus, http.StatusServiceUnavailable),
-		connectionsStatus: cmp.Or(of.ConnectionsStatus, of.DefaultConnectionsStatus,
+		began: shared.began,
+		tooFast: exchange.Rejection(cmp.Or(of.Status, of.DefaultStatus, http.StatusServiceUnavailable),
+			overZones("limit_req", of.Requests, func(l *ir.RequestLimit) string { return l.Zone.Name })),
+		crowded: exchange.Rejection(cmp.Or(of.ConnectionsStatus, of.DefaultConnectionsStatus,
 			http.StatusServiceUnavailable),
+			overZones("limit_conn", of.Connections, func(l *ir.ConnectionLimit) string { return l.Zone.Name })),
 		dryRun:            of.DryRun != nil && *of.DryRun,
 		connectionsDryRun: of.ConnectionsDryRun != nil && *of.ConnectionsDryRun,
 	}
@@ -69,6 +73,16 @@ func newZoneLimits(of ir.ZoneLimits, shared *Shared) (Filter, error) {
 	return h, nil
 }
 
+// overZones returns the reason to reject a request over one of these limits, for the log. name returns the name of the
+// zone of a limit.
+func overZones[L any](directive string, limits []L, name func(*L) string) string {
+	names := make([]string, 0, len(limits))
+	for i := range limits {
+		names = append(names, name(&limits[i]))
+	}
+	return "the limit of " + directive + " is exceeded, in zone " + strings.Join(names, " or ")
+}
+
 func newRequestLimit(of *ir.RequestLimit, shared *Shared) (l requestLimit, err error) {
 	z := &of.Zone
 	if z.Name == "" || (z.RequestsPerSecond > 0) == (z.RequestsPerMinute > 0) || of.Burst < 0 || of.Undelayed < 0 {
@@ -86,8 +100,8 @@ func newRequestLimit(of *ir.RequestLimit, shared *Shared) (l requestLimit, err e
 // texts of different keys stand for different clients.
 func zoneName(of *ir.Zone) string { return "/" + strconv.Quote(of.Name) + of.Key }
 
-// Apply rejects requests over the limits with Exchange.Reject, so they are not logged individually. Clients can cause
-// many of them.
+// Apply rejects requests over the limits with Exchange.Reject, because this is no failure, and because an error page
+// can explain it.
 func (h *zoneLimits) Apply(x *exchange.Exchange) (bool, error) {
 	wait, ok, err := time.Duration(0), true, error(nil)
 	if x.MeetsRateLimits() {
@@ -98,7 +112,7 @@ func (h *zoneLimits) Apply(x *exchange.Exchange) (bool, error) {
 		return false, err
 	case h.dryRun:
 	case !ok:
-		return x.Reject(h.status)
+		return x.Reject(h.tooFast)
 	case wait > 0:
 		if gone := pause(x.Context(), wait); gone != nil {
 			return false, exchange.Fail(exchange.ClientGone, gone)
@@ -109,7 +123,7 @@ func (h *zoneLimits) Apply(x *exchange.Exchange) (bool, error) {
 	}
 	ok, err = h.enter(x)
 	if !ok && err == nil && !h.connectionsDryRun {
-		return x.RejectCrowded(h.connectionsStatus)
+		return x.RejectCrowded(h.crowded)
 	}
 	return false, err
 }

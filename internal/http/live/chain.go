@@ -157,10 +157,13 @@ var unavailableSteps = []step{{filter: unavailable{}}}
 
 type unavailable struct{}
 
-// Apply responds with 503. It does not return an error, which would be logged for each request. Table.Refused reports
-// the reason once.
+var errUnavailable = exchange.Rejection(http.StatusServiceUnavailable,
+	"the handler chain of the path cannot be used: see the verdicts on the Ingress")
+
+// Apply responds with 503. It does not return an error, which would be logged as a failure of each request.
+// Table.Refused reports the reason once.
 func (unavailable) Apply(x *exchange.Exchange) (bool, error) {
-	return true, x.RespondError(http.StatusServiceUnavailable)
+	return true, x.RespondError(errUnavailable)
 }
 
 // acquire returns the current instance for a new request and increments its reference count. The caller must release

@@ -24,7 +24,7 @@ func failing(t *testing.T, target string, recursive bool) script {
 	}
 	return func(x *exchange.Exchange) (bool, error) {
 		x.UseDirectives(d)
-		return x.Reject(http.StatusForbidden)
+		return x.Reject(exchange.Rejection(http.StatusForbidden, "no"))
 	}
 }
 

@@ -23,6 +23,9 @@ func (h *host) redirectOf(x *exchange.Exchange, route *Route) *ir.HTTPSRedirect 
 	return h.redirect
 }
 
+var errNoTarget = exchange.Rejection(http.StatusBadRequest,
+	"the request has no host, so it cannot be redirected to HTTPS")
+
 // redirect redirects a request without TLS to HTTPS. It does nothing if a trusted proxy received the request over
 // HTTPS.
 func redirect(x *exchange.Exchange, to *ir.HTTPSRedirect) (responded bool, err error) {
@@ -34,7 +37,7 @@ func redirect(x *exchange.Exchange, to *ir.HTTPSRedirect) (responded bool, err e
 	if host == "" {
 		// Reject an HTTP/1.0 request without a host: a redirect would have no target, and the request must not be
 		// served without TLS.
-		return true, x.RespondError(http.StatusBadRequest)
+		return true, x.RespondError(errNoTarget)
 	}
 	if to.Port != 0 {
 		host += ":" + strconv.Itoa(to.Port)

@@ -58,7 +58,7 @@ func TestReroute(t *testing.T) {
 		if !closed {
 			t.Error("the limits of the first route still count the request")
 		}
-		return x.Reject(http.StatusNotFound)
+		return x.Reject(exchange.Rejection(http.StatusNotFound, "no"))
 	}
 	table := scriptedTable(t, routesOf("/a", "/b"), map[string]script{"/a": first, "/b": second})
 	x, w := exchangetest.New(t, "POST http://shop.example/a?x=1")

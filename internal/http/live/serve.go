@@ -106,7 +106,7 @@ func (t *Table) serveRoute(x *exchange.Exchange, index *index, name, location st
 		}
 		if route != nil {
 			// The request counts for the route, even if it is rejected before it gets to the handler chain.
-			x.Meter = route.meter
+			x.Meter, x.Matched = route.meter, &route.Route
 			if route.tracing != nil {
 				t.global.tracer.Load().Begin(x, route.tracing)
 			}
@@ -163,9 +163,14 @@ func (t *Table) beforeRoute(x *exchange.Exchange, index *index, name string, h *
 // refuse sends the error response to a client whose client certificate or TLS connection is not accepted for the host.
 func refuse(x *exchange.Exchange, why *mtls.Refusal) error {
 	x.CloseConn = x.CloseConn || why.CloseConn
-	if why.Status >= http.StatusBadRequest && (why.Body() == "" || x.ErrorBodies && errorbody.IsGRPC(x.Request)) {
-		return x.RespondError(why.Status)
+	if why.Status < http.StatusBadRequest {
+		return x.Respond(why.Status, why.Body(), why.Fields()...)
 	}
+	rejection := exchange.Rejection(why.Status, why.Reason)
+	if why.Body() == "" || x.ErrorBodies && errorbody.IsGRPC(x.Request) {
+		return x.RespondError(rejection)
+	}
+	x.Refused = rejection
 	return x.Respond(why.Status, why.Body(), why.Fields()...)
 }
 

@@ -9,6 +9,8 @@ import (
 // Refusal is the response to a request that is rejected because of its client certificate.
 type Refusal struct {
 	Status int
+	// Reason says why the request is rejected. It is for the log.
+	Reason string
 	// Location is the URL to redirect the client to if Status is 302. It is empty for other statuses.
 	Location string
 	// CloseConn is true if the connection must be closed, so that the client opens a new one. This is necessary if the
@@ -21,17 +23,21 @@ type Refusal struct {
 
 // The responses to requests with a missing or an invalid client certificate.
 var (
-	noCertificate  = badRequest("No required SSL certificate was sent")
-	badCertificate = badRequest("The SSL certificate error")
-	forbidden      = &Refusal{Status: http.StatusForbidden}
-	unauthorized   = &Refusal{Status: http.StatusForbidden, body: "client certificate unauthorized"}
+	noCertificate  = badRequest("No required SSL certificate was sent", "the client sent no certificate")
+	badCertificate = badRequest("The SSL certificate error",
+		"the client's certificate is not valid, or its issuer is not trusted")
+	forbidden = &Refusal{Status: http.StatusForbidden, Reason: "the settings for client certificates are not valid, " +
+		"so all clients are rejected: see the verdicts on the Ingress"}
+	unauthorized = &Refusal{Status: http.StatusForbidden, body: "client certificate unauthorized",
+		Reason: "auth-tls-match-cn does not match the subject of the client's certificate"}
 	// Misdirected is the response to a request on a connection that was opened for another host.
-	Misdirected = &Refusal{Status: http.StatusMisdirectedRequest}
+	Misdirected = &Refusal{Status: http.StatusMisdirectedRequest, Reason: "the TLS connection was opened for another " +
+		"host, which may have other rules about client certificates"}
 )
 
-// badRequest returns a response with nginx's error page for a client certificate. why is the reason.
-func badRequest(why string) *Refusal {
-	return &Refusal{Status: http.StatusBadRequest, CloseConn: true,
+// badRequest returns a response with nginx's error page for a client certificate. why is nginx's text for the reason.
+func badRequest(why, reason string) *Refusal {
+	return &Refusal{Status: http.StatusBadRequest, Reason: reason, CloseConn: true,
 		body: "<html>\r\n<head><title>400 " + why + "</title></head>\r\n<body>\r\n" +
 			"<center><h1>400 Bad Request</h1></center>\r\n<center>" + why + "</center>\r\n</body>\r\n</html>\r\n"}
 }

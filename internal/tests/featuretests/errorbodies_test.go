@@ -1,7 +1,6 @@
 package featuretests
 
 import (
-	"bytes"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -160,37 +159,6 @@ func TestErrorBodies(t *testing.T) {
 			t.Errorf("the page has %q", got.body)
 		}
 	})
-}
-
-// TestRequestIDOfErrors checks that the request ID in an error of the controller leads to the line in the error log,
-// which names the Ingress.
-func TestRequestIDOfErrors(t *testing.T) {
-	l := logErrors(t)
-	q := question{host: "empty.example", fields: []string{"Accept: application/json"}}
-	var body struct {
-		ID string `json:"request_id"`
-	}
-	var line struct{ Level, Ingress, Host string }
-	// Similar failures are logged at most once per second in a process, so an earlier test may have logged one.
-	l.eventually("a line about a failure", func() error {
-		got := l.wholeReply(q.usual())
-		if err := json.Unmarshal([]byte(got.body), &body); err != nil || len(body.ID) != 32 {
-			t.Fatalf("%d %q: %v", got.status, got.body, err)
-		}
-		text, err := os.ReadFile(l.failures)
-		for entry := range bytes.Lines(text) {
-			if bytes.Contains(entry, []byte(body.ID)) {
-				return json.Unmarshal(entry, &line)
-			}
-		}
-		return errors.Join(err, errors.New("there is none"))
-	})
-	if line.Ingress != "Ingress/default/empty" || line.Level != "error" || line.Host != "empty.example" {
-		t.Errorf("the error log has %+v", line)
-	}
-	if line, want := l.lineOf(l.access, body.ID), "empty"; !strings.HasSuffix(line, " "+want) {
-		t.Errorf("the access log has %q, want the Ingress %s", line, want)
-	}
 }
 
 // TestMalformedRequests checks that a request that cannot be parsed also gets a body, whose request ID the access log
