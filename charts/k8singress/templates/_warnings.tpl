@@ -89,29 +89,3 @@ of keys is in files/keys.txt. */}}
 {{- end -}}
 {{- toJson $all -}}
 {{- end -}}
-
-{{/* Returns the names of our metrics and of ingress-nginx's that an expression in prometheusRule.rules contains and that the controller
-does not have, as JSON: a list of dicts with the name of the rule and the names of the metrics. The table of metrics is in
-files/series.txt. */}}
-{{- define "k8singress.emptyRules" -}}
-{{- $series := dict -}}
-{{- $without := eq (toString .Values.k8singress.options.nginx_metrics) "off" -}}
-{{- range .Files.Lines "files/series.txt" -}}
-{{- if not (and $without (hasPrefix "nginx_ingress_controller_" .)) }}{{ $_ := set $series . true }}{{ end -}}
-{{- end -}}
-{{- $all := list -}}
-{{- if and .Values.controller.metrics.enabled .Values.controller.metrics.prometheusRule.enabled -}}
-{{- range $rule := .Values.controller.metrics.prometheusRule.rules -}}
-{{- $names := list -}}
-{{- $expression := "" -}}
-{{- if kindIs "map" $rule }}{{ $expression = regexReplaceAll "\"(\\\\.|[^\"\\\\])*\"|'(\\\\.|[^'\\\\])*'|`[^`]*`" (toString $rule.expr) "" }}{{ end -}}
-{{- range $name := regexFindAll "\\b(k8singress|nginx_ingress_controller)_[a-zA-Z0-9_:]*" $expression -1 -}}
-{{- if not (or (hasKey $series $name) (contains ":" $name)) }}{{ $names = append $names $name }}{{ end -}}
-{{- end -}}
-{{- with $names -}}
-{{- $all = append $all (dict "rule" ($rule.alert | default $rule.record | default "a rule without a name") "names" (uniq .)) -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
-{{- toJson $all -}}
-{{- end -}}
