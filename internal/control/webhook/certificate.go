@@ -61,8 +61,8 @@ func problemOf(pair *tls.Certificate, err error, now time.Time) *report.Problem 
 	const (
 		rejected = report.Meanwhile + "the API server cannot connect, and does what failurePolicy says"
 		failing  = "the admission webhook has no certificate: %v: write the certificate and its key there" + rejected
-		former   = "the certificate of the admission webhook cannot be read: %v: write a certificate and its key there" +
-			report.Meanwhile + "the previous one is used, which expires on %s"
+		former   = "the certificate of the admission webhook cannot be read: %v: write a certificate and its key " +
+			"there" + report.Meanwhile + "the previous one is used, which expires on %s"
 	)
 	if pair == nil {
 		return notReady(report.Error, failing, err)
@@ -77,8 +77,8 @@ func problemOf(pair *tls.Certificate, err error, now time.Time) *report.Problem 
 		return notReady(report.Error, "the certificate of the admission webhook expired on %s: %s"+rejected,
 			report.Date(valid.Until), remedy)
 	case secret.NotYetValid:
-		return notReady(report.Error, "the certificate of the admission webhook is not valid before %s: %s, or correct "+
-			"the clock"+rejected, report.Date(valid.From), remedy)
+		return notReady(report.Error, "the certificate of the admission webhook is not valid before %s: %s, or "+
+			"correct the clock"+rejected, report.Date(valid.From), remedy)
 	case secret.Valid:
 	}
 	if err != nil {
@@ -132,11 +132,11 @@ var errNoSource = errors.New("the admission webhook has no source of certificate
 
 var (
 	expiry = prometheus.NewDesc("k8singress_admission_certificate_expire_time_seconds",
-		"The time at which the certificate of the admission webhook expires, in seconds since 1970. 0 means that there "+
-			"is no certificate. Only with the webhook.", nil, nil)
+		"The time at which the certificate of the admission webhook expires, in seconds since 1970. 0 means that "+
+			"there is no certificate. Only with the webhook.", nil, nil)
 	readable = prometheus.NewDesc("k8singress_admission_certificate_readable",
-		"1 if the files or the Secret with the certificate of the admission webhook can be used, otherwise 0. Meanwhile, "+
-			"the previous certificate stays in use. Only with the webhook.", nil, nil)
+		"1 if the files or the Secret with the certificate of the admission webhook can be used, otherwise 0. "+
+			"Meanwhile, the previous certificate stays in use. Only with the webhook.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.

@@ -64,7 +64,7 @@ func problemsOfFiles(t *testing.T) {
 		{"too early", func() { write(next) }, report.Error, "is not valid before 2000-01-01 at 02:00:00 UTC",
 			now.Add(3 * time.Hour), 1},
 		{"in time", func() { time.Sleep(time.Hour) }, "", "", now.Add(3 * time.Hour), 1},
-		{"expired", func() { time.Sleep(time.Hour) }, report.Error, "expired on 2000-01-01 at 03:00:00 UTC: write a new",
+		{"expired", func() { time.Sleep(time.Hour) }, report.Error, "on 2000-01-01 at 03:00:00 UTC: write a new",
 			now.Add(3 * time.Hour), 1},
 		{"renewed", func() { write(last) }, "", "", now.Add(9 * time.Hour), 1},
 	} {
@@ -122,7 +122,8 @@ func gauges(t *testing.T, s *webhook.Server) map[string]float64 {
 	}
 	all := map[string]float64{}
 	for _, f := range families {
-		all[strings.TrimPrefix(f.GetName(), "k8singress_admission_certificate_")] = f.GetMetric()[0].GetGauge().GetValue()
+		name := strings.TrimPrefix(f.GetName(), "k8singress_admission_certificate_")
+		all[name] = f.GetMetric()[0].GetGauge().GetValue()
 	}
 	return all
 }
