@@ -202,7 +202,7 @@ func flagType(row *flags.Row) node {
 
 // refuses reports whether the controller does not start with a value of a flag.
 func refuses(row *flags.Row, value string) bool {
-	_, problems := flags.Apply(settings.Config{}, map[string]string{row.Name: value})
+	_, problems := flags.Apply(settings.Config{}, flags.Given{row.Name: {value}})
 	return slices.ContainsFunc(problems, func(p report.Problem) bool { return p.Severity == report.Error })
 }
 

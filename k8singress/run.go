@@ -28,7 +28,7 @@ import (
 
 // flagged is a Caddy config adapter that converts a Caddyfile and then applies the flags of the command line.
 type flagged struct {
-	given map[string]string
+	given flags.Given
 }
 
 const flaggedName = "k8singress_flags"
@@ -142,27 +142,24 @@ func optionsIn(config map[string]any) (options settings.Config, err error) {
 	return options, err
 }
 
-// flag implements pflag.Value for a command-line flag of ingress-nginx. Set stores the value in given, under the flag's
+// flag implements pflag.Value for a command-line flag of ingress-nginx. Set adds the value to given, under the flag's
 // name.
 type flag struct {
 	row   *flags.Row
-	given map[string]string
+	given flags.Given
 }
 
 func (f flag) String() string { return "" }
 
 func (f flag) Set(value string) error {
-	if before := f.given[f.row.Name]; before != "" && flags.List(f.row) {
-		value = before + "," + value
-	}
-	f.given[f.row.Name] = value
+	f.given[f.row.Name] = append(f.given[f.row.Name], value)
 	return nil
 }
 
 func (f flag) Type() string { return flags.FormatOf(f.row).Type }
 
 func runCommand() *cobra.Command {
-	given, config := map[string]string{}, ""
+	given, config := flags.Given{}, ""
 	cmd := &cobra.Command{
 		Use:   "run [--config CADDYFILE] [FLAGS OF INGRESS-NGINX]",
 		Short: "Runs the controller with the command line of ingress-nginx",
@@ -170,7 +167,7 @@ func runCommand() *cobra.Command {
 			"Caddyfile can set options for which ingress-nginx has no flag; if both set an option, the flag wins.\n" +
 			"A binary with package ingressnginx accepts the flags without the words k8singress run if its name is\n" +
 			"nginx-ingress-controller. The binary of the image contains this package.",
-		Args: cobra.NoArgs,
+		Args: onlyFlags,
 	}
 	addFlags(cmd.Flags(), given)
 	cmd.Flags().StringVarP(&config, "config", "c", os.DevNull, "Caddyfile with additional options")
@@ -215,7 +212,7 @@ func ownVersion() string {
 	return info.Main.Version
 }
 
-func addFlags(set *pflag.FlagSet, given map[string]string) {
+func addFlags(set *pflag.FlagSet, given flags.Given) {
 	for i := range flags.Table {
 		row := &flags.Table[i]
 		short := ""
@@ -264,11 +261,23 @@ func runCaddy(root *cobra.Command, config string) error {
 	return run.RunE(run, nil)
 }
 
-func sortedNames(given map[string]string) []string {
+func sortedNames(given flags.Given) []string {
 	names := make([]string, 0, len(given))
 	for name := range given {
 		names = append(names, "--"+name)
 	}
 	slices.Sort(names)
 	return names
+}
+
+// onlyFlags returns an error if the command line has an argument that is no flag. As in ingress-nginx, empty arguments
+// are left out. ingress-nginx leaves out all others, too, so that "--enable-ssl-passthrough false" means true there.
+func onlyFlags(_ *cobra.Command, args []string) error {
+	for _, arg := range args {
+		if strings.TrimSpace(arg) != "" {
+			return fmt.Errorf("the argument %.64q is not a flag: write each flag and its value as one argument, such "+
+				"as --enable-metrics=false", arg)
+		}
+	}
+	return nil
 }

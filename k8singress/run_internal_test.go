@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/k8singress/k8singress/internal/control/flags"
 	"github.com/k8singress/k8singress/internal/control/structure"
 )
 
@@ -19,7 +20,7 @@ import (
 func TestFlagsAndServers(t *testing.T) {
 	const servers = "servers :18080 {\nmax_header_size 2KB\n}\nservers :9999 {\nprotocols h1\n}\n"
 	for _, text := range []string{"{\n" + servers + "}\n", "{\n" + servers + "k8singress\n}\n"} {
-		f := &flagged{given: map[string]string{"http-port": "18080", "https-port": "18443", "v": "2"}}
+		f := &flagged{given: flags.Given{"http-port": {"18080"}, "https-port": {"18443"}, "v": {"2"}}}
 		adapted, warnings, err := f.Adapt([]byte(text), map[string]any{"filename": "Caddyfile"})
 		if err != nil {
 			t.Fatal(err)

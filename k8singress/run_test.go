@@ -69,6 +69,9 @@ func TestRunErrors(t *testing.T) {
 	}{
 		{[]string{"--confgmap=a/b"}, "there is no flag --confgmap; did you mean configmap?"},
 		{[]string{"--configmap=a"}, `--configmap: "a" is not namespace/name`},
+		{[]string{"--configmap=$(POD_NAMESPACE)/a"}, "no environment variable POD_NAMESPACE"},
+		{[]string{"--enable-metrics", "false"}, `the argument "false" is not a flag: write each flag and its value as`},
+		{[]string{"", "--http-port="}, "--http-port: the value is empty: write a port, or remove the flag"},
 		{[]string{"--http-port=80", "--https-port=80"}, "http and https cannot both listen on :80"},
 		{[]string{"--publish-service=a/b", "--publish-status-address=192.0.2.1"},
 			"--publish-status-address: this flag cannot be combined with --publish-service"},

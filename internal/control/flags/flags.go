@@ -39,28 +39,23 @@ type Settings struct {
 // uses a different Lease.
 const leasePrefix = "k8singress-"
 
-// Apply returns the options that result from the given flags, a map from names without dashes to values. The flags take
-// precedence over base, which holds the options in the Caddyfile. Options that are set in neither of them get
-// ingress-nginx's defaults. If a problem has severity error, the process must not start. A warning means that a flag
-// has no effect.
-func Apply(base settings.Config, given map[string]string) (Settings, []report.Problem) {
+// Apply returns the options that result from the given flags. The flags take precedence over base, which holds the
+// options in the Caddyfile. Options that are set in neither of them get ingress-nginx's defaults. If a problem has
+// severity error, the process must not start. A warning means that a flag has no effect, or another one than its value
+// says.
+func Apply(base settings.Config, given Given) (Settings, []report.Problem) {
 	s := Settings{Config: base}
 	s.Config.NginxMetrics = base.NginxMetrics.Clone()
 	s.Config.HealthMetrics, s.Config.HealthReady = true, true
 	s.healthHost, s.healthPort, _ = net.SplitHostPort(base.Health)
-	r := option.Reading[Settings]{Settings: &s}
+	r := reading{option.Reading[Settings]{Settings: &s}, given}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		row := Table.Find(name)
-		if row == nil {
-			continue
+		if row := Table.Find(name); row != nil {
+			r.read(row)
 		}
-		if row.Ignored != "" {
-			r.Warn("", "--"+name, "this flag has no effect: "+row.Ignored)
-		}
-		r.Read(row, given[name], "--"+name)
 	}
 	r.Check()
-	refusePairs(&r, given)
+	r.refusePairs()
 	if m := s.Config.NginxMetrics; m.UndefinedHosts && m.WithoutHost {
 		r.Refuse("", "--metrics-per-undefined-host",
 			"this flag needs the label host: remove --metrics-per-host=false, or this flag")
@@ -72,9 +67,9 @@ func Apply(base settings.Config, given map[string]string) (Settings, []report.Pr
 // pairs lists pairs of flags that cannot be used together, as in ingress-nginx.
 var pairs = [][2]string{{"publish-service", "publish-status-address"}, {"watch-namespace", "watch-namespace-selector"}}
 
-func refusePairs(r *option.Reading[Settings], given map[string]string) {
+func (r *reading) refusePairs() {
 	for _, pair := range pairs {
-		if given[pair[0]] != "" && given[pair[1]] != "" {
+		if r.given.value(Table.Find(pair[0])) != "" && r.given.value(Table.Find(pair[1])) != "" {
 			r.Refuse("", "--"+pair[1], fmt.Sprintf("this flag cannot be combined with --%s: remove one of them",
 				pair[0]))
 		}
@@ -198,9 +193,6 @@ func FormatOf(row *Row) Format {
 
 // Boolean reports whether a flag may be given without a value, which then means true.
 func Boolean(row *Row) bool { return row.Values == boolean }
-
-// List reports whether a flag may be given several times. Its values are then joined by commas.
-func List(row *Row) bool { return FormatOf(row).Type == "list" }
 
 // set returns a parser for a flag. The parser converts the value of the flag with read and stores it in the given field
 // of the options.

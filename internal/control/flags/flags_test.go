@@ -37,6 +37,15 @@ tcp-services-configmap time-buckets udp-services-configmap update-status update-
 validating-webhook-certificate validating-webhook-key watch-ingress-without-class watch-namespace
 watch-namespace-selector`
 
+// apply applies flags that are given once.
+func apply(base settings.Config, given map[string]string) (flags.Settings, []report.Problem) {
+	all := flags.Given{}
+	for name, value := range given {
+		all[name] = []string{value}
+	}
+	return flags.Apply(base, all)
+}
+
 // TestEveryFlagIsThere checks that the table has every flag of ingress-nginx, so that no flag prevents the start.
 func TestEveryFlagIsThere(t *testing.T) {
 	names := strings.Fields(known)
@@ -63,7 +72,7 @@ func TestRows(t *testing.T) {
 			strings.ContainsAny(row.Doc+row.Ignored, "\n|") {
 			t.Errorf("%s cannot be printed", row.Name)
 		}
-		_, problems := flags.Apply(settings.Config{}, map[string]string{row.Name: row.Example})
+		_, problems := apply(settings.Config{}, map[string]string{row.Name: row.Example})
 		if warned := len(problems) > 0; warned != (row.Ignored != "") {
 			t.Errorf("--%s=%s: problems are %v", row.Name, row.Example, problems)
 		}
@@ -78,7 +87,7 @@ func TestWithoutFlags(t *testing.T) {
 		ElectionTTL: settings.Duration(30 * time.Second), PublishNodes: settings.PublishNodesExternal,
 		Source: &settings.Source{Kubernetes: new(settings.Kubernetes)}, NginxMetrics: new(settings.NginxMetrics),
 	}
-	got, problems := flags.Apply(settings.Config{}, nil)
+	got, problems := apply(settings.Config{}, nil)
 	if diff := cmp.Diff(want, got.Config); diff != "" || len(problems) > 0 {
 		t.Errorf("problems %v, -want +got:\n%s", problems, diff)
 	}
@@ -87,7 +96,7 @@ func TestWithoutFlags(t *testing.T) {
 // TestCommandLine checks the options that result from the flags that the Helm chart of ingress-nginx sets, and from
 // some more flags.
 func TestCommandLine(t *testing.T) {
-	got, problems := flags.Apply(settings.Config{Health: "127.0.0.1:9999", AutoHTTPS: settings.AutoHTTPSAll},
+	got, problems := apply(settings.Config{Health: "127.0.0.1:9999", AutoHTTPS: settings.AutoHTTPSAll},
 		map[string]string{
 			"publish-service": "ingress-nginx/ingress-nginx-controller", "election-id": "ingress-nginx-leader",
 			"controller-class": "k8s.io/ingress-nginx",
@@ -124,7 +133,7 @@ func TestCommandLine(t *testing.T) {
 // TestNoStatus checks that update-status=false turns the status off, and that the Service of publish-service is still
 // an option. The controller needs it, because no endpoint may have the addresses of its own Service.
 func TestNoStatus(t *testing.T) {
-	got, _ := flags.Apply(settings.Config{}, map[string]string{"publish-service": "a/b", "update-status": "false"})
+	got, _ := apply(settings.Config{}, map[string]string{"publish-service": "a/b", "update-status": "false"})
 	if got.Config.Status != settings.StatusOff || got.Config.PublishService.IsZero() {
 		t.Errorf("the options are %+v", got.Config)
 	}
@@ -138,12 +147,12 @@ func TestNodes(t *testing.T) {
 		settings.PublishNodesInternal: {internal: "true"}, settings.PublishNodesExternal: {internal: "false"},
 		"": {internal: "true", "publish-status-address": "192.0.2.1"},
 	} {
-		if got, problems := flags.Apply(settings.Config{}, given); got.Config.PublishNodes != want ||
+		if got, problems := apply(settings.Config{}, given); got.Config.PublishNodes != want ||
 			len(problems) > 0 {
 			t.Errorf("%v: publish_nodes %q, problems %v", given, got.Config.PublishNodes, problems)
 		}
 	}
-	got, _ := flags.Apply(settings.Config{}, map[string]string{internal: "true", "update-status": "false"})
+	got, _ := apply(settings.Config{}, map[string]string{internal: "true", "update-status": "false"})
 	if got.Config.PublishNodes != "" {
 		t.Errorf("without a status: publish_nodes %q", got.Config.PublishNodes)
 	}
@@ -168,10 +177,10 @@ func TestRefused(t *testing.T) {
 		{"size-buckets", "10,1", "in ascending order"},
 		{"bucket-factor", "-1", "above 1"},
 		{"max-buckets", "-1", "is not a number of buckets"},
-		{"report-status-classes", "$(POD_NAMESPACE)", "is neither true nor false"},
+		{"report-status-classes", "$(POD_NAMESPACE)", "has not replaced"},
 	} {
-		before, _ := flags.Apply(settings.Config{}, nil)
-		got, problems := flags.Apply(settings.Config{}, map[string]string{c.name: c.value})
+		before, _ := apply(settings.Config{}, nil)
+		got, problems := apply(settings.Config{}, map[string]string{c.name: c.value})
 		if len(problems) != 1 || problems[0].Severity != report.Error ||
 			!strings.Contains(problems[0].Message, c.message) {
 			t.Errorf("--%s=%s: problems are %v", c.name, c.value, problems)
@@ -180,7 +189,7 @@ func TestRefused(t *testing.T) {
 			t.Errorf("--%s=%s changes the options:\n%s", c.name, c.value, diff)
 		}
 	}
-	_, problems := flags.Apply(settings.Config{},
+	_, problems := apply(settings.Config{},
 		map[string]string{"publish-service": "a/b", "publish-status-address": "192.0.2.1"})
 	if len(problems) != 1 || problems[0].Severity != report.Error || problems[0].Field != "--publish-status-address" {
 		t.Errorf("two addresses: problems are %v", problems)
@@ -190,7 +199,7 @@ func TestRefused(t *testing.T) {
 // TestNginxMetrics checks the flags about the metrics with the names of ingress-nginx.
 func TestNginxMetrics(t *testing.T) {
 	base := settings.Config{NginxMetrics: &settings.NginxMetrics{MaxLabelSets: 7}}
-	got, problems := flags.Apply(base, map[string]string{
+	got, problems := apply(base, map[string]string{
 		"metrics-per-host": "true", "metrics-per-undefined-host": "true", "report-status-classes": "true",
 		"time-buckets": "0.1,1,+Inf", "length-buckets": " 100 ", "size-buckets": "1e3,1e6", "bucket-factor": "1.1",
 		"max-buckets": "50", "exclude-socket-metrics": "nginx_ingress_controller_bytes_sent,requests,bytes_sent",
@@ -209,18 +218,18 @@ func TestNginxMetrics(t *testing.T) {
 	for _, given := range []map[string]string{
 		{"exclude-socket-metrics": "nginx_ingress_controller_success,requests"}, {"max-buckets": "0"},
 	} {
-		if _, problems := flags.Apply(settings.Config{}, given); len(problems) != 1 ||
+		if _, problems := apply(settings.Config{}, given); len(problems) != 1 ||
 			problems[0].Severity != report.Warning {
 			t.Errorf("%v: the problems are %v, want a warning", given, problems)
 		}
 	}
 	without := map[string]string{"metrics-per-host": "false"}
-	if got, problems := flags.Apply(settings.Config{}, without); !got.Config.NginxMetrics.WithoutHost ||
+	if got, problems := apply(settings.Config{}, without); !got.Config.NginxMetrics.WithoutHost ||
 		len(problems) > 0 {
 		t.Errorf("%v: %+v, problems %v", without, got.Config.NginxMetrics, problems)
 	}
 	without["metrics-per-undefined-host"] = "true"
-	if _, problems := flags.Apply(settings.Config{}, without); len(problems) != 1 ||
+	if _, problems := apply(settings.Config{}, without); len(problems) != 1 ||
 		problems[0].Severity != report.Error {
 		t.Errorf("%v: the problems are %v, want an error", without, problems)
 	}
@@ -231,7 +240,7 @@ func TestNginxMetrics(t *testing.T) {
 		if off.NginxMetrics == nil {
 			given["enable-metrics"] = "false"
 		}
-		if got, _ := flags.Apply(off, given); got.Config.NginxMetrics.On() {
+		if got, _ := apply(off, given); got.Config.NginxMetrics.On() {
 			t.Errorf("with %v and %v, the metrics are on", off.NginxMetrics, given)
 		}
 	}
@@ -244,8 +253,8 @@ func FuzzApply(f *testing.F) {
 	}
 	f.Add("election-id", "{env.HOME}")
 	f.Fuzz(func(t *testing.T, name, value string) {
-		without, _ := flags.Apply(settings.Config{}, nil)
-		got, problems := flags.Apply(settings.Config{}, map[string]string{name: value})
+		without, _ := apply(settings.Config{}, nil)
+		got, problems := apply(settings.Config{}, map[string]string{name: value})
 		refused := slices.ContainsFunc(problems, func(p report.Problem) bool { return p.Severity == report.Error })
 		if refused && !cmp.Equal(without.Config, got.Config) {
 			t.Errorf("--%s=%q is refused, and changes the options:\n%s", name, value,
@@ -276,14 +285,14 @@ func TestWebhook(t *testing.T) {
 			&settings.AdmissionWebhook{Listen: "[::1]:8443", Configuration: "admission"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, problems := flags.Apply(settings.Config{AdmissionWebhook: c.base}, c.given)
+			got, problems := apply(settings.Config{AdmissionWebhook: c.base}, c.given)
 			if diff := cmp.Diff(c.want, got.Config.AdmissionWebhook); diff != "" || len(problems) > 0 {
 				t.Errorf("problems %v, -want +got:\n%s", problems, diff)
 			}
 		})
 	}
 	for _, bad := range []string{"8443", ":0", ":65536", "$(POD_IP)", "$(POD_IP):https"} {
-		if _, problems := flags.Apply(settings.Config{}, map[string]string{address: bad}); len(problems) != 1 ||
+		if _, problems := apply(settings.Config{}, map[string]string{address: bad}); len(problems) != 1 ||
 			problems[0].Severity != report.Error {
 			t.Errorf("--%s=%s: problems are %v", address, bad, problems)
 		}
