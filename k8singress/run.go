@@ -102,6 +102,9 @@ func (f *flagged) apply(options settings.Config) (*applied, error) {
 	if len(refused) > 0 {
 		return run, errors.Join(refused...)
 	}
+	if err := s.Config.Check(); err != nil {
+		return run, err
+	}
 	return run, structure.CheckAddresses(s.Config)
 }
 

@@ -72,6 +72,8 @@ func TestRunErrors(t *testing.T) {
 		{[]string{"--configmap=$(POD_NAMESPACE)/a"}, "no environment variable POD_NAMESPACE"},
 		{[]string{"--enable-metrics", "false"}, `the argument "false" is not a flag: write each flag and its value as`},
 		{[]string{"", "--http-port="}, "--http-port: the value is empty: write a port, or remove the flag"},
+		{[]string{"--validating-webhook=:8443", "--validating-webhook-key=a"},
+			"--validating-webhook-key: this flag needs --validating-webhook-certificate"},
 		{[]string{"--http-port=80", "--https-port=80"}, "http and https cannot both listen on :80"},
 		{[]string{"--publish-service=a/b", "--publish-status-address=192.0.2.1"},
 			"--publish-status-address: this flag cannot be combined with --publish-service"},

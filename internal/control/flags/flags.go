@@ -56,6 +56,7 @@ func Apply(base settings.Config, given Given) (Settings, []report.Problem) {
 	}
 	r.Check()
 	r.refusePairs()
+	r.checkWebhook()
 	if m := s.Config.NginxMetrics; m.UndefinedHosts && m.WithoutHost {
 		r.Refuse("", "--metrics-per-undefined-host",
 			"this flag needs the label host: remove --metrics-per-host=false, or this flag")
@@ -72,6 +73,34 @@ func (r *reading) refusePairs() {
 		if r.given.value(Table.Find(pair[0])) != "" && r.given.value(Table.Find(pair[1])) != "" {
 			r.Refuse("", "--"+pair[1], fmt.Sprintf("this flag cannot be combined with --%s: remove one of them",
 				pair[0]))
+		}
+	}
+}
+
+// checkWebhook reports flags of the webhook that need another flag. After an error, there is no webhook.
+func (r *reading) checkWebhook() {
+	const listen, certificate, key = "--validating-webhook", "--validating-webhook-certificate",
+		"--validating-webhook-key"
+	w := r.Settings.webhook
+	refuse := func(flag, message string, args ...any) {
+		r.Refuse("", flag, fmt.Sprintf(message, args...))
+		r.Settings.webhook.Listen = ""
+	}
+	if w.Listen != "" && w.Certificate == "" && w.Key == "" && r.Settings.Config.AdmissionWebhook == nil {
+		refuse(listen, "this flag needs %s and %s: add them, with the files of the certificate and of its private key",
+			certificate, key)
+	}
+	for _, file := range []struct{ flag, path, other, otherPath, holds string }{
+		{certificate, w.Certificate, key, w.Key, "private key"},
+		{key, w.Key, certificate, w.Certificate, "certificate"},
+	} {
+		switch {
+		case file.path == "":
+		case w.Listen == "":
+			r.Warn("", file.flag, fmt.Sprintf("this flag has no effect without %s, which starts the webhook: add "+
+				"%[1]s=%s, or remove this flag", listen, settings.DefaultAdmissionWebhook))
+		case file.otherPath == "":
+			refuse(file.flag, "this flag needs %s: add it, with the file of the %s", file.other, file.holds)
 		}
 	}
 }

@@ -72,7 +72,14 @@ func TestRows(t *testing.T) {
 			strings.ContainsAny(row.Doc+row.Ignored, "\n|") {
 			t.Errorf("%s cannot be printed", row.Name)
 		}
-		_, problems := apply(settings.Config{}, map[string]string{row.Name: row.Example})
+		given := map[string]string{row.Name: row.Example}
+		if strings.HasPrefix(row.Name, "validating-webhook") {
+			// The three flags need each other.
+			given = map[string]string{"validating-webhook": ":1", "validating-webhook-certificate": "a",
+				"validating-webhook-key": "b"}
+			given[row.Name] = row.Example
+		}
+		_, problems := apply(settings.Config{}, given)
 		if warned := len(problems) > 0; warned != (row.Ignored != "") {
 			t.Errorf("--%s=%s: problems are %v", row.Name, row.Example, problems)
 		}
@@ -276,8 +283,6 @@ func TestWebhook(t *testing.T) {
 		"as in the chart of ingress-nginx": {nil,
 			map[string]string{address: ":8443", certificate: "/certificates/cert", key: "/certificates/key"},
 			&settings.AdmissionWebhook{Listen: ":8443", Certificate: "/certificates/cert", Key: "/certificates/key"}},
-		"files alone":       {nil, map[string]string{certificate: "a", key: "b"}, nil},
-		"an empty address":  {nil, map[string]string{address: "", certificate: "a", key: "b"}, nil},
 		"a Caddyfile alone": {own, nil, own},
 		"files of the flags": {own, map[string]string{address: ":8443", certificate: "a", key: "b"},
 			&settings.AdmissionWebhook{Listen: ":8443", Certificate: "a", Key: "b"}},
@@ -290,6 +295,35 @@ func TestWebhook(t *testing.T) {
 				t.Errorf("problems %v, -want +got:\n%s", problems, diff)
 			}
 		})
+	}
+	for name, c := range map[string]struct {
+		base     *settings.AdmissionWebhook
+		given    map[string]string
+		severity report.Severity
+		says     []string
+	}{
+		"files alone": {nil, map[string]string{certificate: "a", key: "b"}, report.Warning,
+			[]string{"add --validating-webhook=:8443, or remove", "add --validating-webhook=:8443, or remove"}},
+		"an empty address": {nil, map[string]string{address: "", key: "b"}, report.Warning,
+			[]string{"has no effect without --validating-webhook, which"}},
+		"a certificate for the Caddyfile": {own, map[string]string{certificate: "a"}, report.Warning,
+			[]string{"has no effect without --validating-webhook, which"}},
+		"an address alone": {nil, map[string]string{address: ":8443"}, report.Error,
+			[]string{"needs --validating-webhook-certificate and --validating-webhook-key: add them"}},
+		"a certificate alone": {nil, map[string]string{address: ":8443", certificate: "a"}, report.Error,
+			[]string{"needs --validating-webhook-key: add it, with the file of the private key"}},
+		"a key alone": {own, map[string]string{address: ":8443", certificate: "", key: "b"}, report.Error,
+			[]string{"needs --validating-webhook-certificate: add it, with the file of the certificate"}},
+	} {
+		_, problems := apply(settings.Config{AdmissionWebhook: c.base}, c.given)
+		if len(problems) != len(c.says) {
+			t.Fatalf("%s: %v", name, problems)
+		}
+		for i, p := range problems {
+			if p.Severity != c.severity || !strings.Contains(p.Message, c.says[i]) {
+				t.Errorf("%s: %v", name, p)
+			}
+		}
 	}
 	for _, bad := range []string{"8443", ":0", ":65536", "$(POD_IP)", "$(POD_IP):https"} {
 		if _, problems := apply(settings.Config{}, map[string]string{address: bad}); len(problems) != 1 ||
