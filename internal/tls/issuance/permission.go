@@ -19,7 +19,7 @@ import (
 const (
 	// maxAsks is the maximum number of concurrent calls of the permission module.
 	maxAsks = 16
-	// askPatience is the maximum duration of a call. A module that takes longer denies the name.
+	// askPatience is how long a name waits for the permission module. If the module takes longer, the name is denied.
 	askPatience = 5 * time.Second
 	// deniedFor is how long the permission module is not asked again about a name that it has denied.
 	deniedFor = time.Minute
@@ -67,35 +67,65 @@ func (m *Manager) beginAsks(ctx context.Context, running *panics.Group) {
 		running.Go("issuance/permission", func() {
 			defer m.kick.Send()
 			defer s.release()
-			allowed := false
-			defer func() {
-				if !m.answered(s, d, allowed) {
-					m.answerRequest(ctx, s, d)
-				}
-			}()
-			allowed = s.permission != nil && m.ask(ctx, s.permission, d.name)
+			// A call counts towards maxAsks until it ends, also after the name was denied.
+			defer m.asked(d)
+			m.ask(ctx, s, d, running)
 		})
 	}
 }
 
-// ask reports whether the permission module allows a certificate for a name.
-func (m *Manager) ask(ctx context.Context, p *permission, name string) bool {
-	ctx, cancel := context.WithTimeout(ctx, askPatience)
+func (m *Manager) asked(d *demand) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.asks.Done(d)
+}
+
+// ask asks the permission module of s about a name, and returns when the call has ended. Caddy's module http does not
+// end its request when the context ends.
+func (m *Manager) ask(ctx context.Context, s *setup, d *demand, running *panics.Group) {
+	patience, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
-	err := p.module.CertificateAllowed(ctx, name)
-	if err == nil {
-		err = ctx.Err()
+	ended := make(chan error, 1)
+	running.Go("issuance/permission", func() {
+		ended <- panics.Run("issuance/permission", func() error { return s.permission.allows(patience, d.name) })
+	})
+	select {
+	case err := <-ended:
+		m.decide(ctx, s, d, err)
+	case <-patience.Done():
+		m.decide(ctx, s, d, patience.Err())
+		<-ended
 	}
-	if err == nil {
-		return true
+}
+
+// allows returns nil if the module allows a certificate for a name before ctx ends. p may be nil.
+func (p *permission) allows(ctx context.Context, name string) error {
+	if p == nil {
+		return caddytls.ErrPermissionDenied
 	}
+	if err := p.module.CertificateAllowed(ctx, name); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// decide continues with a name after the permission module of s has returned err.
+func (m *Manager) decide(ctx context.Context, s *setup, d *demand, err error) {
+	if err != nil {
+		m.logDenied(d.name, err)
+	}
+	if !m.answered(s, d, err == nil) {
+		m.answerRequest(ctx, s, d)
+	}
+}
+
+func (m *Manager) logDenied(name string, err error) {
 	if !errors.Is(err, caddytls.ErrPermissionDenied) && m.mayWarn() {
 		m.log.Warn("the permission module for certificates on demand has failed, and no certificate is requested",
 			zap.String("host", name), zap.String("error", clean(err.Error())))
 	} else {
 		m.log.Debug("a certificate on demand was denied", zap.String("host", name), zap.Error(err))
 	}
-	return false
 }
 
 func (m *Manager) mayWarn() bool {
@@ -115,7 +145,6 @@ func (m *Manager) mayWarn() bool {
 func (m *Manager) answered(s *setup, d *demand, allowed bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.asks.Done(d)
 	known := m.demands.Get(d.name) == d
 	if m.setup != nil && m.setup != s {
 		if !known || !d.pending {
