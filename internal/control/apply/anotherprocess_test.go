@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -80,6 +81,16 @@ func TestChangeLeavesAnotherProcessAlone(t *testing.T) {
 			}
 			s.wasLeftAlone(t)
 		})
+	}
+}
+
+// TestChangeWithoutAdmin checks that the error says what to set if no process listens at the address.
+func TestChangeWithoutAdmin(t *testing.T) {
+	for _, address := range []string{"127.0.0.1:" + fixture.Port(t), "unix/" + filepath.Join(t.TempDir(), "admin")} {
+		changed, err := client(t, address).Change(t.Context(), addServer)
+		if changed || !errors.Is(err, apply.ErrNoAdmin) || !strings.Contains(err.Error(), address) {
+			t.Errorf("%s: changed is %v, error %v", address, changed, err)
+		}
 	}
 }
 

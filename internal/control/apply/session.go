@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"strings"
@@ -38,11 +39,15 @@ func ProcessRoute() caddy.AdminRoute {
 	)}
 }
 
+// setAdmin says which setting is wrong if the address of the admin API is.
+const setAdmin = "set \"admin\" of the app k8singress to the address in \"listen\" of \"admin\" in the configuration"
+
 // ErrAnotherProcess means that the admin API at the address belongs to another process.
-var ErrAnotherProcess = errors.New(
-	"another process responds at this address, so its configuration is not changed; set \"admin\" of the app " +
-		"k8singress to the address in \"listen\" of \"admin\" in the configuration, and give each process its own " +
-		"admin address")
+var ErrAnotherProcess = errors.New("another process responds at this address, so its configuration is not changed; " +
+	setAdmin + ", and give each process its own admin address")
+
+// ErrNoAdmin means that no process listens at the address of the admin API.
+var ErrNoAdmin = errors.New("no process listens at this address; " + setAdmin)
 
 // session is one connection to the admin API. All requests of a session use the connection that verify has checked:
 // several processes may listen on the same address, and a new connection might reach another process.
@@ -74,7 +79,10 @@ func (s *session) close() { s.transport.CloseIdleConnections() }
 // verify returns an error if the server at the other end of the connection is not this process.
 func (s *session) verify(ctx context.Context) error {
 	response, err := s.request(ctx, http.MethodGet, processPath, nil, "")
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("the admin API at %s: %w", s.address, ErrNoAdmin)
+	case err != nil:
 		return fmt.Errorf("finding the admin API of this process: %w", err)
 	}
 	defer response.Body.Close()
