@@ -107,7 +107,7 @@ func (e *Engine) structure(ctx context.Context) (bool, error) {
 		return structure.Merge(config, o)
 	})
 	if changed && err == nil && len(overwritten) > 0 {
-		e.log.Info("the servers of k8singress in Caddy's configuration did not match its options; they were put back",
+		e.log.Info("the servers of k8singress in Caddy's configuration did not match its options, and were changed to match them",
 			zap.Strings("settings", overwritten))
 	}
 	return changed, err
