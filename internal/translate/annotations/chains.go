@@ -94,7 +94,7 @@ func noChain(option, name string, available []string) error {
 	if near := suggest.Of(name, available); near != "" {
 		hint = "; did you mean " + near + "?"
 	} else if len(available) > 0 {
-		hint = ": the Caddyfile defines only other chains"
+		hint = ": the configuration defines only other chains"
 	}
 	return errors.New(MissingChain(option) + nginx.Quote(name) + hint)
 }

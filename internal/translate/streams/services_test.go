@@ -300,7 +300,7 @@ func TestStreamChains(t *testing.T) {
 		t.Errorf("the problems of the Service are %q", got)
 	}
 	for chains, hint := range map[string]string{
-		"office,ofice": `"ofice"; did you mean office?`, "x": `"x": the Caddyfile defines only other chains`,
+		"office,ofice": `"ofice"; did you mean office?`, "x": `"x": the configuration defines only other chains`,
 	} {
 		r := with(chains)
 		got := problemsOf(r, refOf("shop", "db"))
