@@ -99,7 +99,10 @@ var caddyOptions = []caddyOption{
 	{"renewal_window_ratio", works, "certificates are renewed when this part of their lifetime is left"},
 	{"servers", works, "the options in its block follow"},
 	{"shutdown_delay", works, "the option `shutdown_delay` of k8singress takes precedence"},
-	{"skip_install_trust", works, "the controller never installs a root certificate on the machine"},
+	{"skip_install_trust", works,
+		"the controller never installs a root certificate on the machine. With `issuer internal`, Caddy does not " +
+			"install the root certificate of its authority `local` for your sites either, unless the option `pki` has " +
+			"a block `ca local`"},
 	{"storage", works, "stores certificates of issuers for hosts of Ingresses, too"},
 	{"storage_check", forSites, "the storage is never checked before a certificate is ordered for hosts of Ingresses"},
 	{"storage_clean_interval", works, "cleans the storage of certificates, which hosts of Ingresses and sites share"},
