@@ -48,7 +48,10 @@ func (c Config) Check() error {
 		return errors.New("publish_ports needs publish_service, which names the Service that gets the ports: add " +
 			"publish_service <namespace>/<name>, or remove publish_ports")
 	}
-	return c.AdmissionWebhook.Check()
+	if err := c.AdmissionWebhook.Check(); err != nil {
+		return err
+	}
+	return c.checkReviewed()
 }
 
 // WithoutDefaults returns the options with zero values in place of defaults.

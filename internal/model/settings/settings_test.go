@@ -88,7 +88,8 @@ func TestPortRange(t *testing.T) {
 	}
 }
 
-// TestAdmissionWebhook checks that the webhook has exactly one source of its certificate.
+// TestAdmissionWebhook checks that the webhook has exactly one source of its certificate, which works with the source of
+// objects.
 func TestAdmissionWebhook(t *testing.T) {
 	type webhook = settings.AdmissionWebhook
 	for _, c := range []struct {
@@ -103,8 +104,21 @@ func TestAdmissionWebhook(t *testing.T) {
 		{&webhook{Key: "b", Configuration: "a"}, true},
 		{&webhook{Certificate: "a", Key: "b", Configuration: "a"}, true},
 	} {
-		if err := (settings.Config{AdmissionWebhook: c.webhook}).Check(); (err != nil) != c.fails {
+		cluster := &settings.Source{Kubernetes: &settings.Kubernetes{}}
+		if err := (settings.Config{Source: cluster, AdmissionWebhook: c.webhook}).Check(); (err != nil) != c.fails {
 			t.Errorf("%+v: %v", c.webhook, err)
+		}
+	}
+	files, own := &webhook{Certificate: "a", Key: "b"}, &webhook{Configuration: "a"}
+	folder := &settings.Source{Manifests: &settings.Manifests{Dir: "a"}}
+	for _, c := range []struct {
+		source  *settings.Source
+		webhook *webhook
+		fails   bool
+	}{{folder, files, false}, {folder, own, true}, {nil, files, true}, {nil, own, true}, {nil, nil, false}} {
+		err := (settings.Config{Source: c.source, AdmissionWebhook: c.webhook}).Check()
+		if (err != nil) != c.fails {
+			t.Errorf("%+v with %+v: %v", c.webhook, c.source, err)
 		}
 	}
 }

@@ -13,6 +13,21 @@ func (w *AdmissionWebhook) Address() string {
 	return cmp.Or(w.Listen, DefaultAdmissionWebhook)
 }
 
+// checkReviewed returns an error if the webhook cannot work with the source of objects.
+func (c Config) checkReviewed() error {
+	switch w := c.AdmissionWebhook; {
+	case w == nil || c.Source != nil && c.Source.Kubernetes != nil:
+		return nil
+	case c.Source == nil:
+		return errors.New("admission_webhook needs the objects of a cluster or a folder, with which it compares " +
+			"Ingresses: remove admission_webhook, or set another source than none")
+	case w.Configuration != "":
+		return errors.New("own in admission_webhook needs a cluster, in which the controller keeps the certificate: " +
+			"with manifests, write certificate <file> <key file> in place of own")
+	}
+	return nil
+}
+
 // Check returns an error unless the webhook has exactly one source of its certificate.
 func (w *AdmissionWebhook) Check() error {
 	switch {
