@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -91,7 +92,8 @@ func readAlerts(t *testing.T) []rule {
 	return file.Groups[0].Rules
 }
 
-// dashboardQueries returns the expressions of the dashboard, with values for Grafana's variables.
+// dashboardQueries returns the expressions of the dashboard, with values for Grafana's variables. Each selector of
+// metrics of routes must have all variables.
 func dashboardQueries(t *testing.T) (all []string) {
 	t.Helper()
 	var dashboard struct {
@@ -108,9 +110,14 @@ func dashboardQueries(t *testing.T) (all []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	variables := strings.NewReplacer("$__rate_interval", "1m", "$ingress", ".*", "$host", ".*")
+	const ofRoute, filtered = "k8singress_route_", `$namespace_label=~"$namespace",ingress=~"$ingress",host=~"$host"}`
+	variables := strings.NewReplacer("$__rate_interval", "1m", "$namespace_label", "exported_namespace",
+		"$namespace", ".*", "$ingress", ".*", "$host", ".*")
 	for _, panel := range dashboard.Panels {
 		for _, target := range panel.Targets {
+			if strings.Count(target.Expr, ofRoute) != strings.Count(target.Expr, filtered) {
+				t.Errorf("%s has metrics of routes without %s", target.Expr, filtered)
+			}
 			all = append(all, variables.Replace(target.Expr))
 		}
 	}
@@ -120,7 +127,7 @@ func dashboardQueries(t *testing.T) (all []string) {
 	return all
 }
 
-var ourMetric = regexp.MustCompile(`\bk8singress_[a-z_]+`)
+var ourMetric = regexp.MustCompile(`\b(k8singress|nginx_ingress_controller)_[a-z_]+`)
 
 // TestQueriesFindSeries checks that the controller has all series that the alerts and the dashboard read, and that
 // Prometheus accepts the expressions of the dashboard.
@@ -161,4 +168,42 @@ func TestQueriesFindSeries(t *testing.T) {
 		t.Fatal(err)
 	}
 	promtool(t, "check", "rules", file)
+}
+
+// TestDashboardOfHonoredLabels checks that the dashboard reads the label namespace if Prometheus keeps it, and that the
+// rest of the dashboard is the file.
+func TestDashboardOfHonoredLabels(t *testing.T) {
+	for honored, want := range map[bool]string{false: "exported_namespace", true: "namespace"} {
+		r := mustRender(t, values{
+			"controller": values{"metrics": values{"enabled": true, "serviceMonitor": values{"honorLabels": honored}}},
+			"k8singress": values{"dashboard": values{"enabled": true}},
+		})
+		var got, file values
+		for _, object := range r.objects(t) {
+			if text, found := find(object, []string{"data", "k8singress.json"}); found {
+				decodeJSON(t, []byte(text.(string)), &got)
+			}
+		}
+		text, err := os.ReadFile(dashboardFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		decodeJSON(t, text, &file)
+		label := got["templating"].(values)["list"].([]any)[1].(values)
+		if !has(label, values{"name": "namespace_label", "current": values{"value": want}}) {
+			t.Errorf("with honorLabels %v, the variable is %v", honored, label)
+		}
+		delete(got, "templating")
+		delete(file, "templating")
+		if !reflect.DeepEqual(got, file) {
+			t.Error("the dashboard is not the file")
+		}
+	}
+}
+
+func decodeJSON(t *testing.T, text []byte, into any) {
+	t.Helper()
+	if err := json.Unmarshal(text, into); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -9,8 +9,8 @@ import (
 // namedRule matches what NOTES say about the rule of TestRulesFindSeries.
 var namedRule = regexp.MustCompile(`(?m)^  Named: (.*(?:\n    .*)?)$`)
 
-// TestRulesFindSeries checks which rules NOTES report because other values remove their series, or because no series has
-// a value of a label.
+// TestRulesFindSeries checks which rules NOTES report because other values remove their series, or because no series
+// has a value of a label.
 func TestRulesFindSeries(t *testing.T) {
 	var cases []struct {
 		Expr   string `json:"expr"`

@@ -3,6 +3,7 @@ package featuretests
 import (
 	"encoding/json"
 	"os"
+	"slices"
 	"testing"
 
 	"sigs.k8s.io/yaml"
@@ -19,8 +20,13 @@ func readQueries(t *testing.T) (sources []sourceOfQueries) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours := ourQueries(t)
+	ours, variables := ourQueries(t)
 	for _, s := range sources {
+		if s.Selected != nil && !slices.EqualFunc(s.Variables, variables, func(a variable, query string) bool {
+			return a.Query == query
+		}) {
+			t.Errorf("%s has the variables %q", s.Source, variables)
+		}
 		for _, q := range s.Expressions {
 			if q.Panel == "" {
 				continue
@@ -40,10 +46,16 @@ func readQueries(t *testing.T) (sources []sourceOfQueries) {
 	return sources
 }
 
-// ourQueries returns the expressions of our dashboard and alerts, by the title of the panel or the name of the alert.
-func ourQueries(t *testing.T) map[string][]string {
+// ourQueries returns the expressions of our dashboard and alerts, by the title of the panel or the name of the alert, and
+// the queries of the dashboard's variables.
+func ourQueries(t *testing.T) (found map[string][]string, variables []string) {
 	t.Helper()
 	var dashboard struct {
+		Templating struct {
+			List []struct {
+				Definition string `json:"definition"`
+			} `json:"list"`
+		} `json:"templating"`
 		Panels []struct {
 			Title   string `json:"title"`
 			Targets []struct {
@@ -73,7 +85,12 @@ func ourQueries(t *testing.T) map[string][]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := map[string][]string{}
+	found = map[string][]string{}
+	for _, v := range dashboard.Templating.List {
+		if v.Definition != "" {
+			variables = append(variables, v.Definition)
+		}
+	}
 	for _, panel := range dashboard.Panels {
 		for _, target := range panel.Targets {
 			found[panel.Title] = append(found[panel.Title], target.Expr)
@@ -84,5 +101,5 @@ func ourQueries(t *testing.T) map[string][]string {
 			found[rule.Alert] = append(found[rule.Alert], rule.Expr)
 		}
 	}
-	return found
+	return found, variables
 }

@@ -1,6 +1,7 @@
 package featuretests
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,9 +32,11 @@ const (
 type sourceOfQueries struct {
 	Source string `json:"source"`
 	// Kept means that the label namespace of the series is kept, because the target has no label with this name.
-	Kept        bool       `json:"kept"`
-	Variables   []variable `json:"variables"`
-	Expressions []*query   `json:"expressions"`
+	Kept      bool       `json:"kept"`
+	Variables []variable `json:"variables"`
+	// Selected are values of variables that the expressions have instead of the usual ones.
+	Selected    map[string]string `json:"selected"`
+	Expressions []*query          `json:"expressions"`
 }
 
 // variable is a variable of a dashboard.
@@ -44,7 +47,7 @@ type variable struct {
 	Want []string `json:"want"`
 }
 
-var labelValues = regexp.MustCompile(`^label_values\((.+), (\w+)\)$`)
+var labelValues = regexp.MustCompile(`^label_values\((.+), (\$?\w+)\)$`)
 
 // check compares the values of the variable with the expected ones, while all other variables have Grafana's value All.
 func (v variable) check(p *prometheus) error {
@@ -52,7 +55,7 @@ func (v variable) check(p *prometheus) error {
 	if match == nil {
 		return fmt.Errorf("%s is not label_values(series, label)", v.Query)
 	}
-	got, err := p.values(match[2], everything.Replace(match[1]))
+	got, err := p.values(everything.Replace(match[2]), everything.Replace(match[1]))
 	if err == nil && !slices.Equal(got, v.Want) {
 		err = fmt.Errorf("%s has the values %v, want %v", v.Query, got, v.Want)
 	}
@@ -60,7 +63,7 @@ func (v variable) check(p *prometheus) error {
 }
 
 // everything replaces variables by Grafana's value All.
-var everything = strings.NewReplacer("$controller_class", ".*", "$controller", ".*", "$exported_namespace", ".*",
+var everything = strings.NewReplacer("$namespace_label", "exported_namespace", "$controller_class", ".*", "$controller", ".*", "$exported_namespace", ".*",
 	"$namespace", ".*", "$ingress", ".*")
 
 // query is an expression, with the value that it must have during the load.
@@ -77,16 +80,18 @@ type query struct {
 	// All means that the variables have Grafana's value All.
 	All bool `json:"all"`
 
-	source string
-	at     *prometheus
+	source   string
+	at       *prometheus
+	selected map[string]string
 }
 
 var queryRanges = regexp.MustCompile(`\[(\d+[smh]|\$__rate_interval|\{\{ interval \}\})\]`)
 
 // text returns the expression with values for the variables of dashboards and of Flagger.
 func (q *query) text() string {
-	selected := strings.NewReplacer("$controller_class", nginxClass, "$controller", "controller-0",
-		"$exported_namespace", "default", "$namespace", "ingress-nginx", "$ingress", ".*", "$host", ".*",
+	selected := strings.NewReplacer("$namespace_label", "exported_namespace", "$controller_class", nginxClass,
+		"$controller", "controller-0", "$exported_namespace", "default",
+		"$namespace", cmp.Or(q.selected["namespace"], "ingress-nginx"), "$ingress", ".*", "$host", ".*",
 		"{{ namespace }}", "default", "{{ ingress }}", "main")
 	if q.All {
 		selected = everything
@@ -238,7 +243,7 @@ func TestDashboards(t *testing.T) {
 	var pending []*query
 	for _, s := range sources {
 		for _, q := range s.Expressions {
-			q.source, q.at = s.Source, replacing
+			q.source, q.at, q.selected = s.Source, replacing, s.Selected
 			if s.Kept {
 				q.at = keeping
 			}
