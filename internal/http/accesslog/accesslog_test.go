@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -59,6 +60,15 @@ func TestDefaultFormat(t *testing.T) {
 	want = strings.Replace(want, "[] []", "[-] [-]", 1)
 	if got != want {
 		t.Errorf("the line is\n%swant\n%s", got, want)
+	}
+}
+
+// TestBytesOfUpgrade checks that the bytes of a WebSocket count as sent, as in nginx.
+func TestBytesOfUpgrade(t *testing.T) {
+	x := answered("/")
+	x.Status, x.Relayed = http.StatusSwitchingProtocols, 200
+	if got := lineOf(newFormat("$body_bytes_sent $bytes_sent", ir.EscapeDefault, valueOf), x); got != "205 205\n" {
+		t.Errorf("the line is %s", got)
 	}
 }
 

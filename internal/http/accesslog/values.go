@@ -69,13 +69,7 @@ func timeLocal(t time.Time) string {
 	return next.text
 }
 
-func (e *entry) sent() string {
-	if e.Writer == nil {
-		// The request could not be parsed, so no response was written.
-		return "0"
-	}
-	return strconv.FormatInt(e.Writer.Sent(), 10)
-}
+func (e *entry) sent() string { return strconv.FormatInt(e.Sent(), 10) }
 
 func status(e *entry) string {
 	return strconv.Itoa(cmp.Or(e.Status, exchange.ClientGone))

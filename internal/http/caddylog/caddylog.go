@@ -127,12 +127,21 @@ func (l *Log) fields(x *exchange.Exchange, took time.Duration, handled handlers)
 	}
 	return appendIngress(append(n.fields[:0],
 		zap.Object("request", &n.request),
-		zap.Int64("bytes_read", t.body.read()),
+		zap.Int64("bytes_read", received(x, t)),
 		zap.String("user_id", cmp.Or(handled.user(), userOf(x))),
 		zap.Duration("duration", took),
-		zap.Int64("size", t.sent()),
+		zap.Int64("size", x.Sent()),
 		zap.Int("status", statusOf(x)),
 		zap.Object("resp_headers", &n.response)), x)
+}
+
+// received returns the number of bytes that were read from the client after the header fields: the body, or after an
+// upgrade the bytes of the other protocol.
+func received(x *exchange.Exchange, t *transcript) int64 {
+	if x.Status == http.StatusSwitchingProtocols {
+		return x.Received
+	}
+	return t.body.read()
 }
 
 func statusOf(x *exchange.Exchange) int { return cmp.Or(x.Status, exchange.ClientGone) }

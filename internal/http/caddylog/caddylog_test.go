@@ -337,3 +337,15 @@ func BenchmarkRecord(b *testing.B) {
 		l.Record(x, time.Second, false)
 	}
 }
+
+// TestLineOfUpgrade checks that the line of a WebSocket has the bytes that were forwarded in each direction, in
+// addition to the bytes of the response body.
+func TestLineOfUpgrade(t *testing.T) {
+	var line bytes.Buffer
+	x := answered("/ws")
+	x.Status, x.Received, x.Relayed = http.StatusSwitchingProtocols, 100, 200
+	logTo(&line, false).Record(x, time.Second, false)
+	if got := jsonOf(t, line.Bytes()); got["bytes_read"] != 100.0 || got["size"] != 205.0 {
+		t.Errorf("the line has bytes_read %v and size %v", got["bytes_read"], got["size"])
+	}
+}

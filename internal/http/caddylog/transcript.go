@@ -50,14 +50,6 @@ func transcriptOf(x *exchange.Exchange) *transcript {
 	return &transcript{Writer: x.Writer, request: *x.Request}
 }
 
-// sent returns the number of bytes of the response body. It is 0 if the request was rejected by the parser.
-func (t *transcript) sent() int64 {
-	if t.Writer == nil {
-		return 0
-	}
-	return t.Sent()
-}
-
 // Head implements message.Writer.
 func (t *transcript) Head(response *message.Response) error {
 	t.keep(response)

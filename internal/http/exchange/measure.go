@@ -9,15 +9,21 @@ import (
 // Measure returns what is counted about a request that began and ended at these times. It must be called after Close.
 func (x *Exchange) Measure(began, ended time.Time) meter.Answer {
 	a := meter.Answer{
-		Status: x.Status, Took: ended.Sub(began), Retries: x.retries(), Received: x.Received, Sent: x.Relayed,
+		Status: x.Status, Took: ended.Sub(began), Retries: x.retries(), Received: x.Received, Sent: x.Sent(),
 	}
 	if a.FirstByte = a.Took; !x.firstByte.IsZero() {
 		a.FirstByte = x.firstByte.Sub(began)
 	}
-	if x.Writer != nil {
-		a.Sent += x.Writer.Sent()
-	}
 	return a
+}
+
+// Sent returns the number of bytes that were sent to the client after the head of the response: the body, or after an
+// upgrade the bytes of the other protocol. It is 0 if the request could not be parsed.
+func (x *Exchange) Sent() int64 {
+	if x.Writer == nil {
+		return 0
+	}
+	return x.Writer.Sent() + x.Relayed
 }
 
 // retries returns the number of attempts of each route and error page after its first one.
