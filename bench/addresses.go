@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"sync/atomic"
 )
 
@@ -51,13 +50,8 @@ type limited struct {
 }
 
 // compareAddresses measures a limit while it counts many clients, prints the figures, and returns the bars.
-func compareAddresses(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
-	backend, err := startBackend()
-	if err != nil {
-		return nil, err
-	}
-	defer backend.stop()
-	s := site{o.binary, filepath.Join(folder, "addresses"), backend.address}
+func compareAddresses(ctx context.Context, o options, s site, out io.Writer) ([]bar, error) {
+	s = s.in("addresses")
 	more := trustedProxy + fmt.Sprintf(ingress, limitedHost, hostName(limitedHost), 1, countsEverybody)
 	c, err := startOurs(ctx, s, "ours", applications{hosts: 1, endpoints: 1, backend: s.backend, more: more})
 	defer c.stop()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -46,13 +45,8 @@ type many struct {
 }
 
 // compareAnnotated measures the cost of annotations with many Ingresses, prints the figures, and returns the bars.
-func compareAnnotated(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
-	backend, err := startBackend()
-	if err != nil {
-		return nil, err
-	}
-	defer backend.stop()
-	m := &many{options: o, site: site{o.binary, filepath.Join(folder, "annotated"), backend.address},
+func compareAnnotated(ctx context.Context, o options, s site, out io.Writer) ([]bar, error) {
+	m := &many{options: o, site: s.in("annotated"),
 		what: "8 annotations", annotations: turns{eight}}
 	defer m.stop()
 	if err := m.measure(ctx); err != nil {

@@ -32,20 +32,15 @@ type rows struct {
 }
 
 // compareCommits measures both Caddys in turn, prints the figures, and returns the bars.
-func compareCommits(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
-	binaries, err := bothBinaries(ctx, o, folder)
+func compareCommits(ctx context.Context, o options, s site, out io.Writer) ([]bar, error) {
+	binaries, err := bothBinaries(ctx, o, s.folder)
 	if err != nil {
 		return nil, err
 	}
-	backend, err := startBackend()
-	if err != nil {
-		return nil, err
-	}
-	defer backend.stop()
 	d := &duel{options: o}
 	defer d.stop()
 	for side, binary := range binaries {
-		d.sites[side] = site{binary, folder, backend.address}
+		d.sites[side] = site{binary, s.folder, s.backend}
 	}
 	for _, step := range []func(context.Context) error{d.measureStarts, d.measureRequests, d.measureChanges} {
 		if err := step(ctx); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"path/filepath"
 	"runtime"
 	"strings"
 )
@@ -24,21 +23,17 @@ type comparedWork struct {
 }
 
 // compareCommitWorks measures the HTTP rows for both commits, prints the figures, and returns the bars.
-func compareCommitWorks(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
-	binaries, err := bothBinaries(ctx, o, folder)
+func compareCommitWorks(ctx context.Context, o options, s site, out io.Writer) ([]bar, error) {
+	binaries, err := bothBinaries(ctx, o, s.folder)
 	if err != nil {
 		return nil, err
 	}
-	backend, err := startBackend()
-	if err != nil {
-		return nil, err
-	}
-	defer backend.stop()
 	d := newWorkDuel(o)
 	defer d.stop()
 	for side, binary := range binaries {
-		s := site{binary, filepath.Join(folder, fmt.Sprintf("works-%d", side)), backend.address}
-		if d.sides[side], err = startPaused(ctx, s); err != nil {
+		own := s.in(fmt.Sprintf("works-%d", side))
+		own.binary = binary
+		if d.sides[side], err = startPaused(ctx, own); err != nil {
 			return nil, err
 		}
 	}

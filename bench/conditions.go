@@ -24,13 +24,7 @@ const (
 )
 
 // compareConditions compares a path with conditions with the same path without them.
-func compareConditions(ctx context.Context, o options, folder string, _ io.Writer) ([]bar, error) {
-	backend, err := startBackend()
-	if err != nil {
-		return nil, err
-	}
-	defer backend.stop()
-	s := site{o.binary, folder, backend.address}
+func compareConditions(ctx context.Context, o options, s site, _ io.Writer) ([]bar, error) {
 	plain, err := documentOf(ctx, s)
 	if err != nil {
 		return nil, err

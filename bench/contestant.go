@@ -177,6 +177,12 @@ type site struct {
 	binary, folder, backend string
 }
 
+// in returns a site with a folder within the folder of s.
+func (s site) in(folder string) site {
+	s.folder = filepath.Join(s.folder, folder)
+	return s
+}
+
 // setup is a program and the path of its configuration file.
 type setup struct {
 	program

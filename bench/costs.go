@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -30,13 +29,8 @@ type costs struct {
 }
 
 // compareCosts reads the figures of the Go runtime with k8singress and without it, prints them, and returns the bars.
-func compareCosts(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
-	backend, err := startBackend()
-	if err != nil {
-		return nil, err
-	}
-	defer backend.stop()
-	s := site{o.binary, filepath.Join(folder, "costs"), backend.address}
+func compareCosts(ctx context.Context, o options, s site, out io.Writer) ([]bar, error) {
+	s = s.in("costs")
 	ours, err := startOurs(ctx, s, "ours", applications{hosts: 1, endpoints: 1, backend: s.backend})
 	defer ours.stop()
 	if err != nil {

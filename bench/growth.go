@@ -16,12 +16,7 @@ const (
 
 // compareGrowth changes one Ingress in a small and in a large folder in turn, prints the times until a request uses the
 // change, and returns the bars.
-func compareGrowth(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
-	backend, err := startBackend()
-	if err != nil {
-		return nil, err
-	}
-	defer backend.stop()
+func compareGrowth(ctx context.Context, o options, s site, out io.Writer) ([]bar, error) {
 	few := o.hosts[len(o.hosts)-1]
 	sizes := fmt.Sprintf("one change among %s Ingresses against among %s", thousands(float64(few*growth)),
 		thousands(float64(few)))
@@ -35,15 +30,15 @@ func compareGrowth(ctx context.Context, o options, folder string, out io.Writer)
 		name   string
 		shared bool
 	}{{"a Service for each", false}, {"one Service for all", true}} {
-		a := applications{endpoints: 1, backend: backend.address, shared: services.shared}
-		times, err := compareSizes(ctx, o, site{o.binary, folder, backend.address}, a, [2]int{few * growth, few})
+		a := applications{endpoints: 1, backend: s.backend, shared: services.shared}
+		times, err := compareSizes(ctx, o, s, a, [2]int{few * growth, few})
 		if err != nil {
 			return nil, err
 		}
 		fmt.Fprintf(&text, "| %s | %s | %s |\n", services.name, duration(times.median(0)), duration(times.median(1)))
 		bars = append(bars, times.atMost(sizes+", "+services.name, maxGrowth))
 	}
-	_, err = io.WriteString(out, text.String())
+	_, err := io.WriteString(out, text.String())
 	return bars, err
 }
 

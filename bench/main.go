@@ -97,20 +97,21 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 
 // parts returns the comparisons that the flags select.
 func (o options) parts() []comparison {
-	annotations := []comparison{comparePrices, compareAddresses, compareWeights, compareAnnotated}
-	snippets := []comparison{compareSnippets, compareManySnippets}
-	metrics := []comparison{compareMetrics, compareNginxNames}
-	parts := slices.Concat([]comparison{compareWorks, compare, compareHandshakes, compareCosts, compareReloads,
-		compareEnd}, annotations, snippets,
-		[]comparison{compareTenants, compareStreams, scale}, metrics, []comparison{compareWebhook})
+	annotations := withBackend(comparePrices, compareAddresses, compareWeights, compareAnnotated)
+	snippets := withBackend(compareSnippets, compareManySnippets)
+	metrics := withBackend(compareMetrics, compareNginxNames)
+	parts := slices.Concat(
+		withBackend(compareWorks, compare, compareHandshakes, compareCosts, compareReloads),
+		[]comparison{compareEnd}, annotations, snippets, withBackend(compareTenants),
+		[]comparison{compareStreams, scale}, metrics, withBackend(compareWebhook))
 	switch {
 	case o.against != "" && o.http:
-		parts = []comparison{compareCommitWorks}
+		parts = withBackend(compareCommitWorks)
 	case o.against != "" && o.snippets:
-		parts = []comparison{compareCommits}
+		parts = withBackend(compareCommits)
 	case o.against != "":
-		parts = []comparison{compareCommits, compareCommitWorks, compareGrowth, compareConditions,
-			compareSplit, countFiles}
+		parts = append(withBackend(compareCommits, compareCommitWorks, compareGrowth, compareConditions),
+			compareSplit, countFiles)
 	case o.streams:
 		parts = []comparison{compareStreams}
 	case o.http:
@@ -120,11 +121,11 @@ func (o options) parts() []comparison {
 	case o.snippets:
 		parts = snippets
 	case o.tenants:
-		parts = []comparison{compareTenants}
+		parts = withBackend(compareTenants)
 	case o.metrics:
 		parts = metrics
 	case o.webhook:
-		parts = []comparison{compareWebhook}
+		parts = withBackend(compareWebhook)
 	}
 	return parts
 }
@@ -132,19 +133,33 @@ func (o options) parts() []comparison {
 // comparison measures something, prints the figures, and returns the bars. It may write files to folder.
 type comparison func(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error)
 
+// siteComparison is a comparison that uses the binary, the folder and the backend of a site.
+type siteComparison func(ctx context.Context, o options, s site, out io.Writer) ([]bar, error)
+
+// withBackend returns comparisons that each start a backend.
+func withBackend(all ...siteComparison) []comparison {
+	started := make([]comparison, len(all))
+	for i, compare := range all {
+		started[i] = func(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
+			backend, err := startBackend()
+			if err != nil {
+				return nil, err
+			}
+			defer backend.stop()
+			return compare(ctx, o, site{o.binary, folder, backend.address}, out)
+		}
+	}
+	return started
+}
+
 // repetition returns the settings of clients that open connections during a measurement.
 func (o options) repetition(proxy *process) repetition {
 	return repetition{proxy: proxy, clients: o.connections, warmUp: o.duration / 3, duration: o.duration}
 }
 
 // compare measures the contestants, prints the figures, and returns the bars.
-func compare(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
-	backend, err := startBackend()
-	if err != nil {
-		return nil, err
-	}
-	defer backend.stop()
-	field, err := startField(ctx, site{o.binary, folder, backend.address}, o.hosts)
+func compare(ctx context.Context, o options, s site, out io.Writer) ([]bar, error) {
+	field, err := startField(ctx, s, o.hosts)
 	defer field.stop()
 	if err != nil {
 		return nil, err

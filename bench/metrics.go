@@ -49,16 +49,11 @@ var metricsParts = []func(ctx context.Context, o options, s site, to *strings.Bu
 }
 
 // compareMetrics measures the cost of metrics, prints the figures, and returns the bars.
-func compareMetrics(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
-	backend, err := startBackend()
-	if err != nil {
-		return nil, err
-	}
-	defer backend.stop()
+func compareMetrics(ctx context.Context, o options, s site, out io.Writer) ([]bar, error) {
 	var bars []bar
 	var text strings.Builder
 	text.WriteString("\n## Metrics\n\n| work | figures |\n| --- | --- |\n")
-	s := site{o.binary, filepath.Join(folder, "metrics"), backend.address}
+	s = s.in("metrics")
 	for _, part := range metricsParts {
 		more, err := part(ctx, o, s, &text)
 		if err != nil {
@@ -66,7 +61,7 @@ func compareMetrics(ctx context.Context, o options, folder string, out io.Writer
 		}
 		bars = append(bars, more...)
 	}
-	_, err = io.WriteString(out, text.String())
+	_, err := io.WriteString(out, text.String())
 	return bars, err
 }
 

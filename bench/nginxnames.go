@@ -22,18 +22,13 @@ const (
 )
 
 // compareNginxNames reads the metrics of a process in which each of many hosts has had a request.
-func compareNginxNames(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
-	backend, err := startBackend()
-	if err != nil {
-		return nil, err
-	}
-	defer backend.stop()
+func compareNginxNames(ctx context.Context, o options, s site, out io.Writer) ([]bar, error) {
 	free, err := freeAddresses(1)
 	if err != nil {
 		return nil, err
 	}
-	c, err := startOurs(ctx, site{o.binary, folder, backend.address}, "nginx-names",
-		applications{hosts: labelSets, endpoints: 1, backend: backend.address},
+	c, err := startOurs(ctx, s, "nginx-names",
+		applications{hosts: labelSets, endpoints: 1, backend: s.backend},
 		"health "+free[0], "health_metrics", "nginx_metrics")
 	defer c.stop()
 	if err == nil {
@@ -52,21 +47,21 @@ func compareNginxNames(ctx context.Context, o options, folder string, out io.Wri
 			return nil, err
 		}
 	}
-	s, err := c.scrape(ctx, free[0])
+	got, err := c.scrape(ctx, free[0])
 	if err != nil {
 		return nil, err
 	}
-	if s.sets != labelSets {
-		return nil, fmt.Errorf("the metrics have %d label sets, want %d", s.sets, labelSets)
+	if got.sets != labelSets {
+		return nil, fmt.Errorf("the metrics have %d label sets, want %d", got.sets, labelSets)
 	}
 	_, err = fmt.Fprintf(out, "\n## The names of ingress-nginx\n\nOne scrape with %d label sets has %d lines, which "+
-		"is %s of text.\n", s.sets, s.lines, megabytes(s.bytes))
+		"is %s of text.\n", got.sets, got.lines, megabytes(got.bytes))
 	work := fmt.Sprintf("one scrape with the names of ingress-nginx, %d label sets", labelSets)
 	return []bar{
 		held(bar{Work: work + ": duration", Bar: "under " + maxScrape.String(),
-			Measured: s.took.Round(time.Millisecond).String()}, s.took < maxScrape),
+			Measured: got.took.Round(time.Millisecond).String()}, got.took < maxScrape),
 		held(bar{Work: work + ": resident memory", Bar: "at most " + megabytes(maxScrapeMemory) + " more",
-			Measured: megabytes(s.memory)}, s.memory <= maxScrapeMemory),
+			Measured: megabytes(got.memory)}, got.memory <= maxScrapeMemory),
 	}, err
 }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"runtime"
 	"strings"
 
@@ -137,15 +136,10 @@ type prices struct {
 
 // comparePrices measures the cost of annotations, the access log and compression, prints the figures, and returns the
 // bars.
-func comparePrices(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
-	backend, err := startBackend()
-	if err != nil {
-		return nil, err
-	}
-	defer backend.stop()
+func comparePrices(ctx context.Context, o options, s site, out io.Writer) ([]bar, error) {
 	p := &prices{}
 	defer p.stop()
-	if err := p.start(ctx, site{o.binary, filepath.Join(folder, "prices"), backend.address}); err != nil {
+	if err := p.start(ctx, s.in("prices")); err != nil {
 		return nil, err
 	}
 	o = o.inShortRounds()

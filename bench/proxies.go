@@ -29,15 +29,10 @@ type proxies struct {
 }
 
 // compareWorks measures all works, prints the figures, and returns the bars.
-func compareWorks(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
-	backend, err := startBackend()
-	if err != nil {
-		return nil, err
-	}
-	defer backend.stop()
+func compareWorks(ctx context.Context, o options, s site, out io.Writer) ([]bar, error) {
 	p := &proxies{}
 	defer p.stop()
-	if err := p.start(ctx, site{o.binary, filepath.Join(folder, "works"), backend.address}); err != nil {
+	if err := p.start(ctx, s.in("works")); err != nil {
 		return nil, err
 	}
 	for round := range o.rounds {

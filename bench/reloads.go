@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -21,13 +20,8 @@ const reloads = 200
 type crowd []*clients
 
 // compareReloads loads configurations repeatedly while clients send requests, prints the figures, and returns the bar.
-func compareReloads(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
-	backend, err := startBackend()
-	if err != nil {
-		return nil, err
-	}
-	defer backend.stop()
-	c, err := startBoth(ctx, site{o.binary, filepath.Join(folder, "reloads"), backend.address})
+func compareReloads(ctx context.Context, o options, s site, out io.Writer) ([]bar, error) {
+	c, err := startBoth(ctx, s.in("reloads"))
 	defer c.stop()
 	if err != nil {
 		return nil, err

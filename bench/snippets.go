@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 )
 
@@ -78,15 +77,10 @@ func (c *contestant) gets(host int, path, body string) asked {
 }
 
 // compareSnippets measures requests with a snippet and without it, prints the figures, and returns the bars.
-func compareSnippets(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
-	backend, err := startBackend()
-	if err != nil {
-		return nil, err
-	}
-	defer backend.stop()
+func compareSnippets(ctx context.Context, o options, s site, out io.Writer) ([]bar, error) {
 	p := &prices{}
 	defer p.stop()
-	if err := p.startSnippets(ctx, site{o.binary, filepath.Join(folder, "snippets"), backend.address}); err != nil {
+	if err := p.startSnippets(ctx, s.in("snippets")); err != nil {
 		return nil, err
 	}
 	o = o.inShortRounds()
@@ -142,13 +136,8 @@ func manySnippets() (all turns) {
 }
 
 // compareManySnippets measures the cost of snippets with many Ingresses, prints the figures, and returns the bars.
-func compareManySnippets(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
-	backend, err := startBackend()
-	if err != nil {
-		return nil, err
-	}
-	defer backend.stop()
-	m := &many{options: o, site: site{o.binary, filepath.Join(folder, "many-snippets"), backend.address},
+func compareManySnippets(ctx context.Context, o options, s site, out io.Writer) ([]bar, error) {
+	m := &many{options: o, site: s.in("many-snippets"),
 		what: fmt.Sprintf("a snippet, of %d texts,", snippetTexts), annotations: manySnippets(), more: snippetsAllowed}
 	defer m.stop()
 	if err := m.measure(ctx); err != nil {

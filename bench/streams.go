@@ -20,8 +20,9 @@ func compareStreams(ctx context.Context, o options, folder string, out io.Writer
 		return []bar{missing}, nil
 	}
 	var bars []bar
-	for _, part := range []comparison{withStreamBackend(compareRelays), withStreamBackend(comparePorts),
-		compareWrapper} {
+	parts := append([]comparison{withStreamBackend(compareRelays), withStreamBackend(comparePorts)},
+		withBackend(compareWrapper)...)
+	for _, part := range parts {
 		more, err := part(ctx, o, folder, out)
 		if err != nil {
 			return nil, err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -54,13 +53,8 @@ func attacks() []*attack {
 
 // compareTenants measures the victim's requests alone and during each attack, in turn, prints the figures, and returns
 // the bars.
-func compareTenants(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
-	backend, err := startBackend()
-	if err != nil {
-		return nil, err
-	}
-	defer backend.stop()
-	s := site{o.binary, filepath.Join(folder, "tenants"), backend.address}
+func compareTenants(ctx context.Context, o options, s site, out io.Writer) ([]bar, error) {
+	s = s.in("tenants")
 	c, err := startBoth(ctx, s)
 	defer c.stop()
 	if err != nil {

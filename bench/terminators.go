@@ -37,19 +37,14 @@ type terminators struct {
 }
 
 // compareHandshakes measures handshakes, prints the figures, and returns the bars.
-func compareHandshakes(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
+func compareHandshakes(ctx context.Context, o options, s site, out io.Writer) ([]bar, error) {
 	m, err := newMaker()
 	if err != nil {
 		return nil, err
 	}
-	backend, err := startBackend()
-	if err != nil {
-		return nil, err
-	}
-	defer backend.stop()
 	t := &terminators{maker: m}
 	defer t.stop()
-	if err := t.start(ctx, site{o.binary, filepath.Join(folder, "handshakes"), backend.address}); err != nil {
+	if err := t.start(ctx, s.in("handshakes")); err != nil {
 		return nil, err
 	}
 	for round := range o.rounds {

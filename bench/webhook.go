@@ -47,13 +47,8 @@ type reviewing struct {
 
 // compareWebhook measures the duration of reviews, and what large reviews cost, prints the figures, and returns the
 // bars.
-func compareWebhook(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
-	backend, err := startBackend()
-	if err != nil {
-		return nil, err
-	}
-	defer backend.stop()
-	r, err := startReviewing(ctx, site{o.binary, filepath.Join(folder, "webhook"), backend.address})
+func compareWebhook(ctx context.Context, o options, s site, out io.Writer) ([]bar, error) {
+	r, err := startReviewing(ctx, s.in("webhook"))
 	defer r.stop()
 	if err = errors.Join(err, r.resume()); err != nil {
 		return nil, err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 	"time"
 )
@@ -41,13 +40,8 @@ type weighed struct {
 }
 
 // compareWeights changes the weight of a canary during requests, prints the figures, and returns the bars.
-func compareWeights(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
-	backend, err := startBackend()
-	if err != nil {
-		return nil, err
-	}
-	defer backend.stop()
-	s := site{o.binary, filepath.Join(folder, "weights"), backend.address}
+func compareWeights(ctx context.Context, o options, s site, out io.Writer) ([]bar, error) {
+	s = s.in("weights")
 	var more strings.Builder
 	for host := 2; host <= canaries; host++ {
 		more.WriteString(canaryOf(host, 50, s.backend))

@@ -28,15 +28,10 @@ type front struct {
 }
 
 // compareWrapper measures the cost of the listener wrapper for HTTPS, prints the figures, and returns the bars.
-func compareWrapper(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
-	backend, err := startBackend()
-	if err != nil {
-		return nil, err
-	}
-	defer backend.stop()
+func compareWrapper(ctx context.Context, o options, s site, out io.Writer) ([]bar, error) {
 	f := &fronts{}
 	defer f.stop()
-	if err := f.start(ctx, site{o.binary, filepath.Join(folder, "fronts"), backend.address}); err != nil {
+	if err := f.start(ctx, s.in("fronts")); err != nil {
 		return nil, err
 	}
 	for range o.rounds {
