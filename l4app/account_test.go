@@ -8,27 +8,19 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 // metrics returns the values of all metrics by name and labels, without the prefix k8singress_stream_.
 func (w *world) metrics() map[string]float64 {
 	w.t.Helper()
-	registry := prometheus.NewPedanticRegistry()
-	if err := registry.Register(w.ports.Collector()); err != nil {
-		w.t.Fatal(err)
-	}
-	families, err := registry.Gather()
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	all := map[string]float64{}
-	for _, family := range families {
+	for name, family := range fixture.Collect(w.t, w.ports.Collector()) {
 		for _, metric := range family.GetMetric() {
 			if len(metric.GetLabel()) == 0 {
 				continue // The metric does not belong to one port.
@@ -37,7 +29,7 @@ func (w *world) metrics() map[string]float64 {
 			for _, l := range metric.GetLabel() {
 				labels = append(labels, l.GetValue())
 			}
-			key := strings.TrimPrefix(family.GetName(), "k8singress_stream_") + " " + strings.Join(labels, " ")
+			key := strings.TrimPrefix(name, "k8singress_stream_") + " " + strings.Join(labels, " ")
 			all[key] = metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
 		}
 	}

@@ -62,14 +62,8 @@ func TestExpiryOfCertificates(t *testing.T) {
 // gathered returns the values of gauges by their labels, joined by slashes.
 func gathered(t testing.TB, c prometheus.Collector) map[string]float64 {
 	t.Helper()
-	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(c)
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
 	all := map[string]float64{}
-	for _, family := range families {
+	for _, family := range fixture.Collect(t, c) {
 		for _, metric := range family.GetMetric() {
 			var labels []string
 			for _, label := range metric.GetLabel() {

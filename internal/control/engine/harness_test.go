@@ -12,7 +12,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap/zaptest"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -201,21 +200,8 @@ func (e *running) eventually(what string, holds func() bool) {
 
 // runs returns the number of times that the pipeline has run.
 func (e *running) runs() uint64 {
-	registry := prometheus.NewRegistry()
-	for _, c := range e.Collectors() {
-		registry.MustRegister(c)
-	}
-	families, err := registry.Gather()
-	if err != nil {
-		e.Fatal(err)
-	}
-	for _, f := range families {
-		if f.GetName() == "k8singress_apply_duration_seconds" {
-			return f.GetMetric()[0].GetHistogram().GetSampleCount()
-		}
-	}
-	e.Fatal("there is no metric of the runs")
-	return 0
+	family := fixture.Collect(e, e.Collectors()...)["k8singress_apply_duration_seconds"]
+	return family.GetMetric()[0].GetHistogram().GetSampleCount()
 }
 
 func meta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "a", Name: name} }

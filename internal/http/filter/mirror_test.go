@@ -5,13 +5,12 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/k8singress/k8singress/internal/http/exchange"
 	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/http/mirror"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/tests/exchangetest"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 var mirrorCases = []filterCase{
@@ -144,14 +143,8 @@ func TestMirrorDrops(t *testing.T) {
 // dropped returns the number of copies that were dropped for each reason, without zeros.
 func (e *environment) dropped(t *testing.T) map[mirror.Reason]float64 {
 	t.Helper()
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(e.mirrors.Collectors()...)
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
 	all := map[mirror.Reason]float64{}
-	for _, family := range families {
+	for _, family := range fixture.Collect(t, e.mirrors.Collectors()...) {
 		for _, metric := range family.Metric {
 			if n := metric.Counter.GetValue(); n > 0 {
 				all[mirror.Reason(metric.Label[0].GetValue())] = n

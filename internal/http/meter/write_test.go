@@ -43,20 +43,6 @@ func written(t *testing.T, registry *meter.Registry, format expfmt.Format) map[s
 	return families
 }
 
-// gathered returns the metrics of a prometheus.Gatherer, by the name of the family.
-func gathered(t *testing.T, from prometheus.Gatherer) map[string]*dto.MetricFamily {
-	t.Helper()
-	all, err := from.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	families := map[string]*dto.MetricFamily{}
-	for _, f := range all {
-		families[f.GetName()] = f
-	}
-	return families
-}
-
 // normalized sorts the metrics of each family, and removes buckets without a bound, which only the text format has.
 func normalized(families map[string]*dto.MetricFamily) map[string]*dto.MetricFamily {
 	for _, f := range families {
@@ -80,7 +66,7 @@ func TestWrite(t *testing.T) {
 	all.MustRegister(registry)
 	check := func(routes int) {
 		t.Helper()
-		want := normalized(gathered(t, all))
+		want := normalized(fixture.Gather(t, all))
 		if n := len(want["k8singress_route_in_flight"].GetMetric()); n != routes {
 			t.Fatalf("there are the series of %d routes, want %d", n, routes)
 		}
@@ -127,11 +113,11 @@ func TestOthers(t *testing.T) {
 			t.Run("", func(t *testing.T) {
 				t.Parallel()
 				for range 20 {
-					got := slices.Sorted(maps.Keys(gathered(t, others)))
+					got := slices.Sorted(maps.Keys(fixture.Gather(t, others)))
 					if !slices.Equal(got, []string{"other_total"}) {
 						t.Errorf("the other metrics are %v", got)
 					}
-					if got := gathered(t, all); len(got) != 7 {
+					if got := fixture.Gather(t, all); len(got) != 7 {
 						t.Errorf("all metrics are %v", slices.Sorted(maps.Keys(got)))
 					}
 				}

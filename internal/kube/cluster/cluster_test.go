@@ -70,16 +70,7 @@ func run(t testing.TB, o Options, log *zap.Logger) *Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		c.Run(ctx)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		fixture.Receive(t, "the end of the source", done)
-	})
+	fixture.Run(t, "the source", c.Run)
 	return c
 }
 

@@ -1,7 +1,6 @@
 package files
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,16 +34,7 @@ func runLogged(t *testing.T, dir string, p pace, log *zap.Logger) *running {
 	t.Helper()
 	f := New(dir, log)
 	f.pace = p
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		f.Run(ctx)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		fixture.Receive(t, "the end of the source", done)
-	})
+	fixture.Run(t, "the source", f.Run)
 	return &running{f, t, dir}
 }
 

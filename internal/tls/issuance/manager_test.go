@@ -141,14 +141,7 @@ func (b *bench) replica(leads bool, retry time.Duration) *replica {
 	r.retry = retry
 	r.leading.Store(leads)
 	r.configure(b.options())
-	running, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		r.Run(running, r.leading.Load)
-	}()
-	r.stop = sync.OnceFunc(func() { cancel(); fixture.Receive(b, "the end of the manager", done) })
-	b.Cleanup(r.stop)
+	r.stop = fixture.Run(b, "the manager", func(ctx context.Context) { r.Run(ctx, r.leading.Load) })
 	return r
 }
 

@@ -1,7 +1,6 @@
 package resolver_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -44,16 +43,7 @@ func follow(t *testing.T, resolvConf, hosts string) *following {
 	f.SetOwn(func() ([]netip.Addr, error) {
 		return []netip.Addr{netip.MustParseAddr("10.9.9.9"), netip.MustParseAddr("2001:db8::9")}, nil
 	})
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		f.Run(ctx)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		fixture.Receive(t, "the end of the resolver", ended)
-	})
+	fixture.Run(t, "the resolver", f.Run)
 	return f
 }
 
