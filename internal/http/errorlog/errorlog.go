@@ -1,5 +1,5 @@
-// Package errorlog writes one line to Caddy's log for each error response that the controller itself makes. The line has
-// the request ID that the body of the response contains, the Ingress, and the reason.
+// Package errorlog writes one line to Caddy's log for each error response that the controller itself makes. The line
+// has the request ID that the body of the response contains, the Ingress, and the reason.
 package errorlog
 
 import (

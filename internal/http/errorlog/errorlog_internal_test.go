@@ -105,9 +105,10 @@ func TestLines(t *testing.T) {
 		log  func(l Log, x *exchange.Exchange)
 		want string
 	}{
-		"nothing":  {Log.Answered, ""},
-		"failed":   {func(l Log, x *exchange.Exchange) { l.Failed(x, failure) }, "error a request failed 502 down"},
-		"rejected": {func(l Log, x *exchange.Exchange) { l.Failed(x, rejection) }, "info a request was rejected 503 closed"},
+		"nothing": {Log.Answered, ""},
+		"failed":  {func(l Log, x *exchange.Exchange) { l.Failed(x, failure) }, "error a request failed 502 down"},
+		"rejected": {func(l Log, x *exchange.Exchange) { l.Failed(x, rejection) },
+			"info a request was rejected 503 closed"},
 		"failed twice": {func(l Log, x *exchange.Exchange) {
 			x.Hidden = failure
 			l.Failed(x, exchange.Fail(404, errors.New("no host")))

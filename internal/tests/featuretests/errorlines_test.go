@@ -59,8 +59,8 @@ func errorKinds(auth string) []errorKind {
 		{ingress: "mutual", annotations: []string{"auth-tls-secret", "default/ca"}, secure: true,
 			status: 400, reason: "the client sent no certificate"},
 		{ingress: "misdirected", annotations: []string{"auth-tls-secret", "default/ca"}, secure: true,
-			server: "empty.example", status: 421, reason: "the TLS connection was opened for another host, which may have other rules about " +
-				"client certificates"},
+			server: "empty.example", status: 421, reason: "the TLS connection was opened for another host, which may " +
+				"have other rules about client certificates"},
 	}
 }
 
@@ -134,8 +134,8 @@ func TestEachErrorHasOneLine(t *testing.T) {
 		return err
 	})
 	for id, k := range ids {
-		want := errorLine{"info", "k8singress.http", k.reason, "default", k.ingress, "127.0.0.1", k.ingress + ".example",
-			"/" + strings.TrimPrefix(k.path, "/"), k.status, id}
+		want := errorLine{"info", "k8singress.http", k.reason, "default", k.ingress, "127.0.0.1",
+			k.ingress + ".example", "/" + strings.TrimPrefix(k.path, "/"), k.status, id}
 		if k.ingress == "empty" {
 			want.Level = "error"
 		}
@@ -154,8 +154,8 @@ func TestEachErrorHasOneLine(t *testing.T) {
 	}
 }
 
-// errorOf sends requests until one gets the error, and returns the request ID in its body. If the body has none, because
-// clients may compare it or because Caddy sends it, this is the ID of the request.
+// errorOf sends requests until one gets the error, and returns the request ID in its body. If the body has none,
+// because clients may compare it or because Caddy sends it, this is the ID of the request.
 func (in *ingress) errorOf(t *testing.T, k *errorKind, accept string) (id string) {
 	t.Helper()
 	config := anybody()
