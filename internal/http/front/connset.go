@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -97,8 +96,6 @@ func (k *connSet) begin(conn net.Conn, m *connConfig) {
 	panics.Go("front/connection", serve, end)
 }
 
-var errPlainHTTP = errors.New("client sent an HTTP request to an HTTPS server")
-
 // serve serves a new connection. If the listener has listener wrappers, it passes the connection to them.
 func (k *connSet) serve(n *clientConn, m *connConfig) {
 	wrapped := false
@@ -155,10 +152,7 @@ func (k *connSet) handshakeFailed(n *clientConn, conn net.Conn, err error) {
 	if errors.Is(err, ErrTaken) {
 		return
 	}
-	if record := (tls.RecordHeaderError{}); errors.As(err, &record) && record.Conn != nil &&
-		looksLikeHTTP(record.RecordHeader) {
-		_, _ = io.WriteString(record.Conn,
-			"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n")
+	if refusePlainHTTP(err) {
 		err = errPlainHTTP
 	}
 	if !n.ended.Load() {
@@ -202,15 +196,6 @@ func (k *connSet) tlsServer(n *clientConn, conn net.Conn, m *connConfig) *tls.Co
 	in := &inner{Conn: conn, client: n, stage: m.wrapping.afterTLS}
 	in.secured = tls.Server(in, k.tls)
 	return in.secured
-}
-
-// looksLikeHTTP reports whether net/http would take these bytes for the start of an HTTP request.
-func looksLikeHTTP(head [5]byte) bool {
-	switch string(head[:]) {
-	case "GET /", "HEAD ", "POST ", "PUT /", "OPTIO":
-		return true
-	}
-	return false
 }
 
 // passOn passes a connection to the Driver (the HTTP server) for its protocol. protocol is the protocol negotiated by

@@ -1,6 +1,7 @@
 package featuretests
 
 import (
+	"bufio"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -443,6 +444,30 @@ func TestHandshakeFailures(t *testing.T) {
 			}
 			return nil
 		})
+	}
+}
+
+// TestPlainHTTPToHTTPS checks the response to a request without TLS on the HTTPS port. It contains nginx's text.
+func TestPlainHTTPToHTTPS(t *testing.T) {
+	in := inFront(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
+	in.speaking(t, secure1).expect("a.example", "/", http.StatusOK, "ok")
+	const text = "400 Bad Request: The plain HTTP request was sent to HTTPS port\nk8singress\n"
+	for method, want := range map[string]string{http.MethodGet: text, http.MethodDelete: text, http.MethodHead: ""} {
+		conn := connect(t, in.https)
+		if _, err := io.WriteString(conn, method+" / HTTP/1.1\r\nHost: a.example\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		request := &http.Request{Method: method}
+		response, err := http.ReadResponse(bufio.NewReader(conn), request)
+		if err != nil {
+			t.Fatalf("%s: %v", method, err)
+		}
+		body, err := io.ReadAll(response.Body)
+		if got := string(body); err != nil || got != want || response.StatusCode != http.StatusBadRequest ||
+			response.ContentLength != int64(len(text)) || !response.Close {
+			t.Errorf("%s: %v with %q, %v", method, response, got, err)
+		}
+		_ = response.Body.Close()
 	}
 }
 
