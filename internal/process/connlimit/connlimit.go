@@ -1,5 +1,5 @@
 // Package connlimit limits the connections of clients: their total number, and the share of each client address. When
-// the limit is reached, a new connection replaces one that is idle or stalled.
+// the limit is reached, a new connection replaces an idle or stalled connection.
 package connlimit
 
 import (
