@@ -17,8 +17,10 @@ import (
 )
 
 const (
-	// maxAsks is the maximum number of concurrent calls of the permission module.
-	maxAsks = 16
+	// maxAsks is the maximum number of concurrent calls of the permission module. Half of them may be for names of one
+	// namespace. Clients choose the names, and may choose names for which the module is slow, so a few slow calls must
+	// not delay other names.
+	maxAsks = 128
 	// askPatience is how long a name waits for the permission module. If the module takes longer, the name is denied.
 	askPatience = 5 * time.Second
 	// deniedFor is how long the permission module is not asked again about a name that it has denied.
