@@ -240,7 +240,8 @@ func mergeOption(app, onDemand map[string]any) {
 
 var errCatchAll = errors.New(
 	"a site of the configuration gets certificates on demand for every name, but only k8singress may have a TLS " +
-		"policy for every name: list the hosts of the site that has on_demand or get_certificate")
+		"policy for every name: list the hosts of the site that has on_demand or get_certificate, or use the " +
+		"annotation k8singress.io/on-demand-tls of an Ingress instead of a site")
 
 // mergePolicies adds ours, the controller's catch-all TLS automation policy, to policies. Caddy allows only one
 // catch-all policy, and ours does not obtain certificates in advance. Therefore mergePolicies also adds separate
