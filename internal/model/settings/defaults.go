@@ -37,8 +37,9 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Check returns an error if an option is set without another option that it requires. It is called after the block of
-// options is parsed, because the other option may follow, or come from the command line.
+// Check returns an error if options contradict each other, or if an option is set without another option that it
+// requires. It is called after the block of options is parsed, because the other option may follow, or come from the
+// command line.
 func (c Config) Check() error {
 	if c.NginxMetrics.On() && (c.Health == "" || !c.HealthMetrics) {
 		return errors.New("nginx_metrics needs the options health and health_metrics, which serve the metrics: add " +
@@ -47,6 +48,9 @@ func (c Config) Check() error {
 	if c.PublishPorts && c.PublishService.IsZero() {
 		return errors.New("publish_ports needs publish_service, which names the Service that gets the ports: add " +
 			"publish_service <namespace>/<name>, or remove publish_ports")
+	}
+	if err := c.checkDefaultChains(); err != nil {
+		return err
 	}
 	if err := c.AdmissionWebhook.Check(); err != nil {
 		return err

@@ -24,6 +24,22 @@ func (d *DefaultChain) Selects(namespace, class string) bool {
 		(d.Classes == nil || slices.Contains(d.Classes, class)) && !MatchNamespace(d.Except, namespace)
 }
 
+// checkDefaultChains returns an error if a default chain can never run, because its lists select no namespace.
+func (c Config) checkDefaultChains() error {
+	for _, d := range c.DefaultChains {
+		selected := d.Namespaces
+		if selected == nil {
+			selected = []string{"*"}
+		}
+		// A pattern in the list except includes another one if it matches its text.
+		if !slices.ContainsFunc(selected, func(pattern string) bool { return !MatchNamespace(d.Except, pattern) }) {
+			return fmt.Errorf("chain_default %s selects no namespace, so the chain would never run: except lists all "+
+				"namespaces that it selects", d.Chain)
+		}
+	}
+	return nil
+}
+
 // PortRange is a range of ports. Both ends are included.
 type PortRange struct{ First, Last uint16 }
 
