@@ -8,6 +8,9 @@ const (
 	// turn is the time after which the work for larger bodies pauses. The processor then serves requests of clients.
 	// runtime.Gosched is not enough: the scheduler would continue the review before it asks the network for requests.
 	turn, pause = 300 * time.Microsecond, 300 * time.Microsecond
+	// growth makes turns longer while a review works: a turn is at least 1/growth of its work so far. An idle process
+	// sleeps for a millisecond at least, so a review with much work would otherwise pause for most of maxTime.
+	growth = 100
 )
 
 // pacer lets all reviews with larger bodies together use a part of one processor: one of them works at a time, and none
@@ -55,7 +58,7 @@ func (w *work) stop() {
 	if !w.paced {
 		return
 	}
-	if w.spent >= turn {
+	if w.spent >= w.turn() {
 		w.spent = 0
 		if w.timer == nil {
 			w.timer = time.NewTimer(pause)
@@ -67,6 +70,9 @@ func (w *work) stop() {
 	<-w.pacer.free
 }
 
+// turn returns the time after which the next pause is due.
+func (w *work) turn() time.Duration { return max(turn, w.total/growth) }
+
 // rest pauses if the last pause was long ago. It must be called often during the work. It returns errLate if the time
 // is over, and then the review does not work any more.
 func (w *work) rest() error {
@@ -76,7 +82,7 @@ func (w *work) rest() error {
 		return errLate
 	default:
 	}
-	if !w.paced || w.spent+time.Since(w.started) < turn {
+	if !w.paced || w.spent+time.Since(w.started) < w.turn() {
 		return nil
 	}
 	w.stop()

@@ -98,7 +98,7 @@ func (g *reading) reserve() error {
 	return nil
 }
 
-// end gives back what the review uses of the limits.
+// end gives back what the review uses of the limits. It is also called after a panic.
 func (g *reading) end() {
 	g.Handler.memory.Release(g.memory)
 	g.decoder.work.stop()
