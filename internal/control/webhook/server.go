@@ -17,15 +17,13 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// The limits of connections. The API server needs few of them. A connection without a request is closed after
-// headerTimeout. At the limit, an idle connection is closed to accept another, so that other programs cannot keep the
-// API server out with idle connections. The API server closes its own idle connections before idleTimeout.
+// The limits of a connection. If no request arrives, it is closed after headerTimeout. The API server closes its own
+// idle connections before idleTimeout.
 const (
-	maxConnections = 128
-	maxHeader      = 16 << 10
-	headerTimeout  = 5 * time.Second
-	writeTimeout   = 10 * time.Second
-	idleTimeout    = 2 * time.Minute
+	maxHeader     = 16 << 10
+	headerTimeout = 5 * time.Second
+	writeTimeout  = 10 * time.Second
+	idleTimeout   = 2 * time.Minute
 )
 
 // listenRetry is the delay before the server tries again to open its socket.
@@ -44,9 +42,7 @@ type Server struct {
 	changes chan struct{}
 	// configured receives a value when Configure was called.
 	configured  chan struct{}
-	connections chan struct{}
-	// idle is the set of the connections that wait for their next request. Its keys are *tls.Conn.
-	idle sync.Map
+	connections *connections
 
 	mu sync.Mutex
 	// address is where the server should listen, or "". changed is closed when it changes.
@@ -56,8 +52,8 @@ type Server struct {
 
 // NewServer returns a server that listens after Configure and Run were called.
 func NewServer(handler *Handler, log *zap.Logger) *Server {
-	return &Server{handler: handler, log: log, configured: make(chan struct{}, 1),
-		changes: make(chan struct{}, 1), connections: make(chan struct{}, maxConnections), changed: make(chan struct{})}
+	return &Server{handler: handler, log: log, configured: make(chan struct{}, 1), changes: make(chan struct{}, 1),
+		connections: newConnections(), changed: make(chan struct{})}
 }
 
 // Configure sets the address and the source of the certificate, which may be nil. If the address is empty, the server
@@ -117,7 +113,7 @@ func (s *Server) serve(ctx context.Context, address string, changed <-chan struc
 	server := s.server()
 	ended := make(chan error, 1)
 	var running panics.Group
-	running.Go("webhook/serve", func() { ended <- server.ServeTLS(s.limit(listener), "", "") },
+	running.Go("webhook/serve", func() { ended <- server.ServeTLS(s.connections.limit(listener), "", "") },
 		func() { ended <- errors.New("the server has panicked") })
 	s.log.Info("the admission webhook listens", zap.String("address", address))
 	select {
@@ -160,19 +156,16 @@ func (s *Server) server() *http.Server {
 	protocols.SetHTTP1(true)
 	peerFaults, _ := zap.NewStdLogAt(s.log, zap.DebugLevel) // It only fails for an unknown level.
 	return &http.Server{
-		Handler: s.handler, Protocols: protocols, MaxHeaderBytes: maxHeader,
+		Handler: s.connections.handler(s.handler), Protocols: protocols, MaxHeaderBytes: maxHeader,
 		ReadHeaderTimeout: headerTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
-		ConnState: func(c net.Conn, state http.ConnState) {
-			if state == http.StateIdle {
-				s.idle.Store(c, nil)
-			} else {
-				s.idle.Delete(c)
-			}
-		},
+		ConnState: s.connections.follow, ConnContext: withConnection,
 		// Faults of a peer, such as a request without TLS, concern no user, so they are logged at debug level.
 		ErrorLog: peerFaults,
 		TLSConfig: &tls.Config{
 			MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+			GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+				return nil, s.connections.handshakes.Wait(hello.Context())
+			},
 			GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 				if source := *s.source.Load(); source != nil {
 					return source.GetCertificate(hello)
@@ -181,54 +174,4 @@ func (s *Server) server() *http.Server {
 			},
 		},
 	}
-}
-
-// closeIdle closes one idle connection, if there is one. It does not wait for its peer.
-func (s *Server) closeIdle() {
-	s.idle.Range(func(c, _ any) bool {
-		_ = c.(*tls.Conn).NetConn().Close()
-		s.idle.Delete(c)
-		return false
-	})
-}
-
-// limit returns a listener that accepts at most maxConnections connections at a time. To accept a further one, it
-// closes an idle connection, or else the new one.
-func (s *Server) limit(l net.Listener) net.Listener { return &limited{l, s.connections, s.closeIdle} }
-
-type limited struct {
-	net.Listener
-	connections chan struct{}
-	closeIdle   func()
-}
-
-// Accept returns the next connection within the limit.
-func (l *limited) Accept() (net.Conn, error) {
-	for {
-		c, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		if len(l.connections) == cap(l.connections) {
-			l.closeIdle()
-		}
-		select {
-		case l.connections <- struct{}{}:
-			return &counted{Conn: c, leave: sync.OnceFunc(func() { <-l.connections })}, nil
-		default:
-			_ = c.Close()
-		}
-	}
-}
-
-// counted is a connection that counts until it is closed.
-type counted struct {
-	net.Conn
-	leave func()
-}
-
-// Close closes the connection.
-func (c *counted) Close() error {
-	c.leave()
-	return c.Conn.Close()
 }

@@ -7,7 +7,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -63,8 +65,8 @@ func NewHandler(leaving func() bool, log *zap.Logger) *Handler {
 // SetView sets the translation that Ingresses are reviewed against. Reviews that have begun use the previous one.
 func (h *Handler) SetView(v *translate.View) { h.view.Store(v) }
 
-// ServeHTTP answers one review.
-func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// serve answers one review. It returns an error if there was no decision, and has sent it.
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	begin := time.Now()
 	if h.leaving() {
 		w.Header().Set("Connection", "close")
@@ -76,12 +78,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 	if err != nil {
 		h.fail(w, err)
-		return
+		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if err := json.NewEncoder(w).Encode(answer); err != nil {
 		h.log.Debug("cannot send the answer to an admission review", zap.Error(err))
 	}
+	return nil
 }
 
 // fail sends an error. The API server then does what failurePolicy says.
@@ -93,7 +96,10 @@ func (h *Handler) fail(w http.ResponseWriter, err error) {
 	h.counts.failed(status)
 	h.log.Debug("an admission review failed", zap.Int("status", status), zap.Error(err))
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	http.Error(w, text, status)
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text) // The client has gone if this fails.
 }
 
 var (
@@ -108,6 +114,10 @@ var (
 func (h *Handler) handle(w http.ResponseWriter, r *http.Request, begin time.Time) (
 	*admissionv1.AdmissionReview, error,
 ) {
+	// The deadline also limits how long net/http waits for a body that is not needed.
+	if err := http.NewResponseController(w).SetReadDeadline(begin.Add(maxTime)); err != nil {
+		return nil, err
+	}
 	switch {
 	case r.URL.Path != path:
 		return nil, errPath
@@ -126,9 +136,6 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, begin time.Time
 	if view == nil {
 		return nil, errEarly
 	}
-	if err := http.NewResponseController(w).SetReadDeadline(begin.Add(maxTime)); err != nil {
-		return nil, err
-	}
 	ctx, cancel := context.WithDeadline(r.Context(), begin.Add(maxTime))
 	defer cancel()
 	return h.review(ctx, view, r, begin)
@@ -139,17 +146,15 @@ func (h *Handler) review(ctx context.Context, v *translate.View, r *http.Request
 	*admissionv1.AdmissionReview, error,
 ) {
 	w := &work{pacer: h.pacer, ended: ctx.Done()}
-	// After a panic, too, other reviews may work.
-	defer w.stop()
-	p := &reading{Handler: h, decoder: newDecoder(w)}
-	defer func() { p.end() }()
-	if err := p.read(ctx, r); err != nil {
+	body := &reading{Handler: h, decoder: newDecoder(w)}
+	defer body.end()
+	if err := body.read(ctx, r); err != nil {
 		return nil, err
 	}
 	if err := w.start(); err != nil {
 		return nil, err
 	}
-	q, err := p.decoder.end()
+	q, err := body.decoder.end()
 	if err != nil {
 		return nil, err
 	}
