@@ -35,17 +35,6 @@ var types = map[string]node{
 	"any": {},
 }
 
-// elsewhere are the options that values of ingress-nginx's chart replace. These values become flags, which take
-// precedence over the options.
-var elsewhere = []string{
-	"kubeconfig", "manifests", "source", "ingress_class", "controller_name", "watch_ingress_without_class",
-	"namespaces", "namespace_selector",
-	"http", "https", "health", "health_path", "health_ready", "health_metrics", "configmap", "tcp_services",
-	"udp_services", "publish_service",
-	"election_id", "election_namespace", "election_ttl", "election", "ingress_class_by_name", "publish_nodes", "http3",
-	"issuer", "chain", "host_owner", "admission_webhook",
-}
-
 // TestSchema checks that values.schema.json matches known-values.txt, the options of the Caddyfile and the flags.
 func TestSchema(t *testing.T) {
 	root := node{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}
@@ -70,6 +59,38 @@ func TestSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	fixture.Generated(t, "k8singress/values.schema.json", string(text)+"\n", *update)
+	fixture.Generated(t, "k8singress/files/flags.txt", "# The flags that controller.extraArgs may have, printed from "+
+		"internal/control/flags by `make generate`.\n"+strings.Join(flagNames(), "\n")+"\n", *update)
+}
+
+// TestReplaced checks that the options in replaced.txt exist, and that the chart knows the values that replace them.
+func TestReplaced(t *testing.T) {
+	var options, values []string
+	for _, words := range rows(t, "k8singress/files/options.txt") {
+		options = append(options, words[0])
+	}
+	for _, words := range rows(t, "k8singress/known-values.txt") {
+		values = append(values, words[0])
+	}
+	for name := range own(t)["properties"].(node) {
+		values = append(values, "k8singress."+name)
+	}
+	for _, words := range rows(t, "k8singress/files/replaced.txt") {
+		if !slices.Contains(options, words[0]) || len(words) > 1 && !slices.Contains(values, words[1]) || len(words) > 2 {
+			t.Errorf("there is no such option or value: %q", words)
+		}
+	}
+}
+
+// flagNames returns the names of the flags in extraArgs. The flags version and help are missing, because with them the
+// process only prints something.
+func flagNames() []string {
+	names := []string{"config"}
+	for i := range flags.Table {
+		names = append(names, flags.Table[i].Name)
+	}
+	slices.Sort(names)
+	return names
 }
 
 // rows returns the lines of a table, split into words.
@@ -138,16 +159,19 @@ func add(t *testing.T, root node, path []string, word string) node {
 // own returns the schema for the chart's own values, which rejects unknown names.
 func own(t *testing.T) node {
 	t.Helper()
-	options := node{}
+	options, replaced := node{}, map[string]bool{}
+	for _, words := range rows(t, "k8singress/files/replaced.txt") {
+		replaced[words[0]] = true
+	}
 	for _, words := range rows(t, "k8singress/files/options.txt") {
-		if !slices.Contains(elsewhere, words[0]) {
+		if !replaced[words[0]] {
 			options[words[0]] = optionType(t, strings.Join(words[1:], " "))
 		}
 	}
 	text := types["string"]
 	texts := node{"type": "array", "items": node{"type": "string"}}
 	return strict(node{
-		"options": strict(options),
+		"options": suggesting(options),
 		"chains":  node{"type": "object", "additionalProperties": node{"type": "string"}}, "issuers": texts,
 		"hostOwners":       node{"type": "object", "additionalProperties": texts},
 		"storageNamespace": strict(node{"name": text, "create": types["boolean"], "copy": types["boolean"]}),
@@ -159,14 +183,15 @@ func own(t *testing.T) node {
 	})
 }
 
-// flagsOf returns the schema for flags. It rejects the flags and the values with which the controller would not start.
-// The flags version and help are missing, because with them the process only prints something.
+// flagsOf returns the schema for flags. It rejects the values with which the controller would not start.
 func flagsOf() node {
 	properties := node{"config": types["strings"]["additionalProperties"]}
 	for i := range flags.Table {
 		properties[flags.Table[i].Name] = flagType(&flags.Table[i])
 	}
-	return node{"type": []string{"object", "null"}, "properties": properties, "additionalProperties": false}
+	of := suggesting(properties)
+	of["type"] = []string{"object", "null"}
+	return of
 }
 
 // evaluated matches values that Helm or Kubernetes replaces: templates, and environment variables such as
@@ -235,6 +260,13 @@ func TestFlagValues(t *testing.T) {
 			t.Errorf("--%s: a variable, a template or an empty value is treated wrongly", row.Name)
 		}
 	}
+}
+
+// suggesting returns the schema for an object whose unknown names a template rejects, because the errors of Helm for a
+// schema contain no suggestions. Editors show the message.
+func suggesting(properties node) node {
+	return node{"type": "object", "properties": properties,
+		"additionalProperties": node{"deprecationMessage": "The chart rejects this name."}}
 }
 
 func strict(properties node) node {

@@ -1,6 +1,7 @@
 {{/* Returns the command line. Values of ingress-nginx's chart become the same flags as there. The flags of extraArgs come last, so
 they take precedence. */}}
 {{- define "k8singress.args" -}}
+{{- include "k8singress.checkFlags" . -}}
 {{- $c := .Values.controller -}}
 {{- $flags := list -}}
 {{- if .Values.defaultBackend.enabled -}}

@@ -1,5 +1,6 @@
 {{/* Returns the Caddyfile. It has the settings that ingress-nginx has no flags for. */}}
 {{- define "k8singress.caddyfile" -}}
+{{- include "k8singress.checkOptions" . -}}
 {{- $own := .Values.k8singress -}}
 {
 {{- with $own.admin }}

@@ -46,8 +46,8 @@ func readQueries(t *testing.T) (sources []sourceOfQueries) {
 	return sources
 }
 
-// ourQueries returns the expressions of our dashboard and alerts, by the title of the panel or the name of the alert, and
-// the queries of the dashboard's variables.
+// ourQueries returns the expressions of our dashboard and alerts, by the title of the panel or the name of the alert,
+// and the queries of the dashboard's variables.
 func ourQueries(t *testing.T) (found map[string][]string, variables []string) {
 	t.Helper()
 	var dashboard struct {

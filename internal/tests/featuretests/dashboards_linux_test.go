@@ -63,8 +63,8 @@ func (v variable) check(p *prometheus) error {
 }
 
 // everything replaces variables by Grafana's value All.
-var everything = strings.NewReplacer("$namespace_label", "exported_namespace", "$controller_class", ".*", "$controller", ".*", "$exported_namespace", ".*",
-	"$namespace", ".*", "$ingress", ".*")
+var everything = strings.NewReplacer("$namespace_label", "exported_namespace", "$controller_class", ".*",
+	"$controller", ".*", "$exported_namespace", ".*", "$namespace", ".*", "$ingress", ".*")
 
 // query is an expression, with the value that it must have during the load.
 type query struct {
