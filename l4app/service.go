@@ -178,22 +178,23 @@ func (h *Handler) Cleanup() error {
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next()
 	if d.NextArg() {
-		return d.ArgErr()
+		return d.Errf("the handler k8singress takes no argument, such as %.64q: write its options in a block, such as "+
+			"service default/db:5432", d.Val())
 	}
 	given := option.Given{}
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
 		name := d.Val()
-		parse, err := option.Select(given, handlerOptions, "the handler k8singress", name,
+		o, err := option.Select(given, handlerOptions, "the handler k8singress", name,
 			"remove one of the two lines")
 		if err != nil {
 			return d.WrapErr(err)
 		}
 		var value string
 		if !d.AllArgs(&value) {
-			return d.Errf("%s takes exactly one argument", name)
+			return d.Errf("%s takes one argument: write %s", name, o.accepts)
 		}
-		if err := parse(h, value); err != nil {
-			return d.Errf("%s: %v", name, err)
+		if o.parse(h, value) != nil {
+			return d.Errf("%s: %.64q is not accepted: write %s", name, value, o.accepts)
 		}
 	}
 	if h.Service.IsZero() {
@@ -202,28 +203,41 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return nil
 }
 
-// handlerOptions maps the options of the handler in a Caddyfile to their parsers.
-var handlerOptions = map[string]func(h *Handler, value string) error{
-	"service": func(h *Handler, value string) (err error) {
-		h.Service, err = ir.ParseServicePort(value)
-		return err
-	},
-	"proxy_protocol": func(h *Handler, value string) error {
+// handlerOption is an option of the handler in a Caddyfile. accepts describes its values for messages.
+type handlerOption struct {
+	accepts string
+	parse   func(h *Handler, value string) error
+}
+
+var handlerOptions = map[string]handlerOption{
+	"service": {"namespace/name or namespace/name:port, such as default/db:5432",
+		func(h *Handler, value string) (err error) {
+			h.Service, err = ir.ParseServicePort(value)
+			return err
+		}},
+	"proxy_protocol": {"v1 or v2", func(h *Handler, value string) error {
 		h.ProxyProtocol = ir.ProxyVersion(value)
-		return checkProxyVersion(h.ProxyProtocol)
-	},
-	"idle_timeout": func(h *Handler, value string) (err error) {
+		return cmp.Or(checkProxyVersion(h.ProxyProtocol), nonempty(value))
+	}},
+	"idle_timeout": {"a duration above 0, such as 10m", func(h *Handler, value string) (err error) {
 		h.Policy.IdleTimeout, err = positive(caddy.ParseDuration(value))
 		return err
-	},
-	"connect_timeout": func(h *Handler, value string) (err error) {
+	}},
+	"connect_timeout": {"a duration above 0, such as 5s", func(h *Handler, value string) (err error) {
 		h.Policy.ConnectTimeout, err = positive(caddy.ParseDuration(value))
 		return err
-	},
-	"max_connections": func(h *Handler, value string) (err error) {
+	}},
+	"max_connections": {"a number above 0, such as 100", func(h *Handler, value string) (err error) {
 		h.Policy.MaxConnections, err = positive(strconv.Atoi(value))
 		return err
-	},
+	}},
+}
+
+func nonempty(value string) error {
+	if value == "" {
+		return errors.New("the value is empty")
+	}
+	return nil
 }
 
 // positive returns an error unless a parsed value is greater than zero.
