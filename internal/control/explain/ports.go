@@ -82,13 +82,18 @@ func (u Used) write(b *strings.Builder, d *document.Live) {
 		}
 		i, found := slices.BinarySearchFunc(u.Backends, use.FollowedPort,
 			func(f ir.FollowedBackend, p ir.FollowedPort) int { return f.Compare(p) })
+		depth := 1
+		for _, match := range use.Match {
+			fmt.Fprintf(b, "%sif %s\n", indent(depth), match)
+			depth++
+		}
 		switch {
 		case !found:
 		case u.Backends[i].Problem != "":
-			fmt.Fprintf(b, "  to %s: %s\n", use, u.Backends[i].Problem)
+			fmt.Fprintf(b, "%sto %s: %s\n", indent(depth), use, u.Backends[i].Problem)
 		default:
 			id := u.Backends[i].Backend.ID
-			fmt.Fprintf(b, "  to %s%s\n", id, endpoints(d.Backends[id]))
+			fmt.Fprintf(b, "%sto %s%s\n", indent(depth), id, endpoints(d.Backends[id]))
 		}
 	}
 }

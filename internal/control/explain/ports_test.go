@@ -53,7 +53,8 @@ func TestUsed(t *testing.T) {
 	used := explain.Used{
 		Uses: []structure.Use{
 			{FollowedPort: port("db", "pg"), By: "layer4 server s"},
-			{FollowedPort: port("gone", ""), By: "layer4 server s"}, {FollowedPort: port("db", "pg"), By: "the site b"},
+			{FollowedPort: port("gone", ""), By: "layer4 server s", Match: []string{"tls", "http"}},
+			{FollowedPort: port("db", "pg"), By: "the site b"},
 		},
 		Backends: []ir.FollowedBackend{
 			{FollowedPort: port("db", "pg"), Backend: &ir.Backend{ID: "a/db/5432"}},
@@ -61,7 +62,8 @@ func TestUsed(t *testing.T) {
 		},
 	}
 	live := &document.Live{Backends: map[string]*document.Backend{"a/db/5432": {}}}
-	const want = "layer4 server s\n  to a/db/5432, 0 endpoints\n  to a/gone: it does not exist\n\nthe site b\n" +
+	const want = "layer4 server s\n  to a/db/5432, 0 endpoints\n  if tls\n    if http\n      to a/gone: it does not exist\n" +
+		"\nthe site b\n" +
 		"  to a/db/5432, 0 endpoints\n"
 	if diff := cmp.Diff(want, explain.Text(live, used)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

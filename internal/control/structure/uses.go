@@ -1,10 +1,13 @@
 package structure
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
+	"github.com/k8singress/k8singress/internal/model/document"
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
@@ -15,6 +18,13 @@ type Use struct {
 	// By describes the part of the configuration that uses the port, such as "layer4 server srv0, which listens on
 	// :5432".
 	By string
+	// Match describes the matchers of caddy-l4 that a connection has to pass before it uses the port, such as "postgres"
+	// or `tls {"sni":["a.example"]}`. Each element describes one route. Routes without matchers are left out.
+	Match []string
+}
+
+func (u Use) compare(other Use) int {
+	return cmp.Or(u.FollowedPort.Compare(other.FollowedPort), slices.Compare(u.Match, other.Match))
 }
 
 // Uses returns the ports of Services that handlers of caddy-l4, and upstreams of reverse_proxy, use anywhere in a
@@ -23,13 +33,13 @@ type Use struct {
 func Uses(config map[string]any) ([]Use, error) {
 	var all []Use
 	for _, part := range partsOf(config) {
-		u := uses{by: part.by}
+		u := uses{by: part.by, layer4: part.layer4}
 		u.find(part.config)
 		if u.err != nil {
 			return nil, u.err
 		}
-		slices.SortFunc(u.all, func(a, b Use) int { return a.Compare(b.FollowedPort) })
-		all = append(all, slices.Compact(u.all)...)
+		slices.SortFunc(u.all, Use.compare)
+		all = append(all, slices.CompactFunc(u.all, func(a, b Use) bool { return a.compare(b) == 0 })...)
 	}
 	return all, nil
 }
@@ -44,9 +54,10 @@ func Followed(all []Use) []ir.FollowedPort {
 	return slices.Compact(ports)
 }
 
-// part is a part of a configuration that messages name.
+// part is a part of a configuration that messages name. layer4 is true if its routes are caddy-l4's.
 type part struct {
 	by     string
+	layer4 bool
 	config any
 }
 
@@ -60,13 +71,13 @@ func partsOf(config map[string]any) (all []part) {
 			if listen := texts(server["listen"]); len(listen) > 0 {
 				by += ", which listens on " + listen[0]
 			}
-			all = append(all, part{by, server})
+			all = append(all, part{by, app == appLayer4, server})
 		}
 	}
 	for _, option := range []struct{ key, word string }{{"chains", "chain"}, {"stream_chains", "stream chain"}} {
 		chains := Branch(config, "apps", "k8singress", option.key)
 		for _, name := range slices.Sorted(maps.Keys(chains)) {
-			all = append(all, part{"the " + option.word + " " + name, chains[name]})
+			all = append(all, part{"the " + option.word + " " + name, option.key == "stream_chains", chains[name]})
 		}
 	}
 	return all
@@ -74,9 +85,12 @@ func partsOf(config map[string]any) (all []part) {
 
 // uses collects the ports that one part of a configuration uses.
 type uses struct {
-	by  string
-	all []Use
-	err error
+	by string
+	// layer4 is whether find is among routes of caddy-l4. match describes the matchers of the routes around it.
+	layer4 bool
+	match  []string
+	all    []Use
+	err    error
 }
 
 // find adds the ports in a decoded JSON value. Other modules can contain our modules at any depth, for example the
@@ -88,6 +102,7 @@ func (u *uses) find(value any) {
 			u.find(each)
 		}
 	case map[string]any:
+		defer u.enter(of)()
 		isOurs := of["handler"] == "k8singress" || of["source"] == "k8singress"
 		if service, ok := of["service"].(string); ok && isOurs {
 			u.add(service)
@@ -98,6 +113,36 @@ func (u *uses) find(value any) {
 	}
 }
 
+// enter adds the matchers of a route of caddy-l4, or of the listener wrapper layer4, and returns a function that removes
+// them.
+func (u *uses) enter(of map[string]any) (leave func()) {
+	before := *u
+	u.layer4 = u.layer4 || of["wrapper"] == appLayer4
+	if sets, ok := of["match"].([]any); ok && u.layer4 && of["handle"] != nil && len(sets) > 0 {
+		u.match = append(slices.Clip(u.match), matchText(sets))
+	}
+	return func() { u.layer4, u.match = before.layer4, before.match }
+}
+
+// matchText describes matcher sets. A connection has to match all matchers of one of the sets.
+func matchText(sets []any) string {
+	var all []string
+	for _, set := range sets {
+		matchers, _ := set.(map[string]any)
+		var parts []string
+		for _, name := range slices.Sorted(maps.Keys(matchers)) {
+			settings := string(document.Encode(matchers[name]))
+			if slices.Contains([]string{"{}", "[]", "null"}, settings) {
+				parts = append(parts, name)
+			} else {
+				parts = append(parts, name+" "+settings)
+			}
+		}
+		all = append(all, strings.Join(parts, " and "))
+	}
+	return strings.Join(all, ", or ")
+}
+
 func (u *uses) add(service string) {
 	port, err := ir.ParseServicePort(service)
 	if err != nil {
@@ -106,5 +151,6 @@ func (u *uses) add(service string) {
 		}
 		return
 	}
-	u.all = append(u.all, Use{FollowedPort: ir.FollowedPort{ServicePort: port, Protocol: ir.TCP}, By: u.by})
+	u.all = append(u.all, Use{FollowedPort: ir.FollowedPort{ServicePort: port, Protocol: ir.TCP}, By: u.by,
+		Match: u.match})
 }

@@ -19,7 +19,7 @@ func usesOf(t *testing.T, apps string) (lines []string, err error) {
 	}
 	all, err := structure.Uses(config)
 	for _, u := range all {
-		lines = append(lines, u.String()+" by "+u.By)
+		lines = append(lines, u.String()+" by "+strings.Join(append([]string{u.By}, u.Match...), "; "))
 	}
 	return lines, err
 }
@@ -51,6 +51,26 @@ func TestUses(t *testing.T) {
 			`{"layer4":{"servers":{"s":{"routes":[{"handle":[{"handler":"subroute","routes":[{"handle":[` + handler +
 				`]}]}]},{"handle":[` + handler + `,{"handler":"k8singress","service":"a/b"}]}]}}}}`,
 			[]string{"a/b by layer4 server s", "a/db:pg by layer4 server s"},
+		},
+		"behind matchers of layer4": {
+			`{"layer4":{"servers":{"s":{"routes":[{"match":[{"tls":{"sni":["a"]},"ssh":{}},{"postgres":null}],"handle":[` +
+				`{"handler":"tls"},{"handler":"subroute","routes":[{"match":[{"not":[{"http":[]}]}],"handle":[` + handler +
+				`]},{"handle":[` + handler + `]}]}]},{"match":[],"handle":[` + handler + `]}]}}}}`,
+			[]string{
+				`a/db:pg by layer4 server s`,
+				`a/db:pg by layer4 server s; ssh and tls {"sni":["a"]}, or postgres`,
+				`a/db:pg by layer4 server s; ssh and tls {"sni":["a"]}, or postgres; not [{"http":[]}]`,
+			},
+		},
+		"behind matchers of a stream chain": {
+			`{"k8singress":{"stream_chains":{"c":{"routes":[{"match":[{"ssh":{}}],"handle":[` + handler + `]}]}}}}`,
+			[]string{"a/db:pg by the stream chain c; ssh"},
+		},
+		"behind matchers of layer4 and HTTP": {
+			`{"http":{"servers":{"s":{"listener_wrappers":[{"wrapper":"layer4","routes":[{"match":[{"ssh":{}}],"handle":[` +
+				handler + `]}]}],"routes":[{"match":[{"path":["/a"]}],"handle":[` + upstream +
+				`{"source":"k8singress","service":"a/c"}}]}]}}}}`,
+			[]string{"a/c by server s", "a/db:pg by server s; ssh"},
 		},
 		"a listener wrapper": {
 			`{"http":{"servers":{"s":{"listen":[":80"],"listener_wrappers":[{"wrapper":"layer4","routes":[{"handle":[` +

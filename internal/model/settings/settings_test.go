@@ -88,8 +88,8 @@ func TestPortRange(t *testing.T) {
 	}
 }
 
-// TestAdmissionWebhook checks that the webhook has exactly one source of its certificate, which works with the source of
-// objects.
+// TestAdmissionWebhook checks that the webhook has exactly one source of its certificate, which works with the source
+// of objects.
 func TestAdmissionWebhook(t *testing.T) {
 	type webhook = settings.AdmissionWebhook
 	for _, c := range []struct {
