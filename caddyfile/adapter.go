@@ -111,6 +111,9 @@ func addStructure(adapted []byte, global []caddyfile.Segment, complete structure
 	if err := structure.Merge(config, options); err != nil {
 		return nil, nil, fmt.Errorf("adding the servers of %s: %w", name, err)
 	}
+	if _, err := structure.Uses(config); err != nil {
+		return nil, nil, err
+	}
 	whole, err := json.Marshal(config)
 	return whole, slices.Concat(warnings(global, hasSites, options), listenWarnings, logWarnings, contradictions,
 		ignored), err

@@ -62,7 +62,8 @@ func TestUsed(t *testing.T) {
 		},
 	}
 	live := &document.Live{Backends: map[string]*document.Backend{"a/db/5432": {}}}
-	const want = "layer4 server s\n  to a/db/5432, 0 endpoints\n  if tls\n    if http\n      to a/gone: it does not exist\n" +
+	const want = "layer4 server s\n  to a/db/5432, 0 endpoints\n" +
+		"  if tls\n    if http\n      to a/gone: it does not exist\n" +
 		"\nthe site b\n" +
 		"  to a/db/5432, 0 endpoints\n"
 	if diff := cmp.Diff(want, explain.Text(live, used)); diff != "" {

@@ -7,8 +7,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/caddyserver/caddy/v2"
+
 	"github.com/k8singress/k8singress/internal/model/document"
 	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/process/netaddr"
 )
 
 // Use is a port of a Service that the administrator's configuration of Caddy uses, although no Kubernetes object refers
@@ -29,7 +32,8 @@ func (u Use) compare(other Use) int {
 
 // Uses returns the ports of Services that handlers of caddy-l4, and upstreams of reverse_proxy, use anywhere in a
 // configuration of Caddy: in layer4 servers, in sites, and in the chains of our options. It returns an error if the
-// name of a Service is invalid, because Caddy would reject the configuration.
+// name of a Service is invalid, because Caddy would reject the configuration, and if the handler of caddy-l4 would get
+// only datagrams, because it forwards none.
 func Uses(config map[string]any) ([]Use, error) {
 	var all []Use
 	for _, part := range partsOf(config) {
@@ -37,6 +41,11 @@ func Uses(config map[string]any) ([]Use, error) {
 		u.find(part.config)
 		if u.err != nil {
 			return nil, u.err
+		}
+		if len(u.all) > 0 && part.datagrams {
+			return nil, fmt.Errorf("%s: the handler k8singress forwards TCP connections only, and would drop all "+
+				"datagrams: use the option udp_services, or the annotation k8singress.io/udp-ports of the Service %s",
+				part.by, u.all[0].Service)
 		}
 		slices.SortFunc(u.all, Use.compare)
 		all = append(all, slices.CompactFunc(u.all, func(a, b Use) bool { return a.compare(b) == 0 })...)
@@ -54,11 +63,12 @@ func Followed(all []Use) []ir.FollowedPort {
 	return slices.Compact(ports)
 }
 
-// part is a part of a configuration that messages name. layer4 is true if its routes are caddy-l4's.
+// part is a part of a configuration that messages name. layer4 is true if its routes are caddy-l4's, and datagrams if
+// it listens only on UDP addresses.
 type part struct {
-	by     string
-	layer4 bool
-	config any
+	by                string
+	layer4, datagrams bool
+	config            any
 }
 
 // partsOf returns the servers of a configuration, and the chains of our options, sorted by name.
@@ -68,19 +78,33 @@ func partsOf(config map[string]any) (all []part) {
 		for _, name := range slices.Sorted(maps.Keys(servers)) {
 			server, _ := servers[name].(map[string]any)
 			by := describe(app, name, server)
-			if listen := texts(server["listen"]); len(listen) > 0 {
+			listen := texts(server["listen"])
+			if len(listen) > 0 {
 				by += ", which listens on " + listen[0]
 			}
-			all = append(all, part{by, app == appLayer4, server})
+			layer4 := app == appLayer4
+			all = append(all, part{by, layer4, layer4 && onlyUDP(listen), server})
 		}
 	}
 	for _, option := range []struct{ key, word string }{{"chains", "chain"}, {"stream_chains", "stream chain"}} {
 		chains := Branch(config, "apps", "k8singress", option.key)
 		for _, name := range slices.Sorted(maps.Keys(chains)) {
-			all = append(all, part{"the " + option.word + " " + name, option.key == "stream_chains", chains[name]})
+			all = append(all, part{"the " + option.word + " " + name, option.key == "stream_chains", false,
+				chains[name]})
 		}
 	}
 	return all
+}
+
+// onlyUDP reports whether all of the addresses are UDP addresses. An address with a placeholder may be any.
+func onlyUDP(addresses []string) bool {
+	for _, address := range addresses {
+		parsed, err := caddy.ParseNetworkAddress(address)
+		if err != nil || netaddr.Transport(parsed.Network) != "udp" {
+			return false
+		}
+	}
+	return len(addresses) > 0
 }
 
 // uses collects the ports that one part of a configuration uses.
@@ -113,8 +137,8 @@ func (u *uses) find(value any) {
 	}
 }
 
-// enter adds the matchers of a route of caddy-l4, or of the listener wrapper layer4, and returns a function that removes
-// them.
+// enter adds the matchers of a route of caddy-l4, which may be in the listener wrapper layer4. It returns a function that
+// removes them.
 func (u *uses) enter(of map[string]any) (leave func()) {
 	before := *u
 	u.layer4 = u.layer4 || of["wrapper"] == appLayer4

@@ -2,6 +2,7 @@ package structure_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -53,8 +54,9 @@ func TestUses(t *testing.T) {
 			[]string{"a/b by layer4 server s", "a/db:pg by layer4 server s"},
 		},
 		"behind matchers of layer4": {
-			`{"layer4":{"servers":{"s":{"routes":[{"match":[{"tls":{"sni":["a"]},"ssh":{}},{"postgres":null}],"handle":[` +
-				`{"handler":"tls"},{"handler":"subroute","routes":[{"match":[{"not":[{"http":[]}]}],"handle":[` + handler +
+			`{"layer4":{"servers":{"s":{"routes":[{"match":[{"tls":{"sni":["a"]},"ssh":{}},{"postgres":null}],` +
+				`"handle":[{"handler":"tls"},{"handler":"subroute","routes":[` +
+				`{"match":[{"not":[{"http":[]}]}],"handle":[` + handler +
 				`]},{"handle":[` + handler + `]}]}]},{"match":[],"handle":[` + handler + `]}]}}}}`,
 			[]string{
 				`a/db:pg by layer4 server s`,
@@ -67,8 +69,8 @@ func TestUses(t *testing.T) {
 			[]string{"a/db:pg by the stream chain c; ssh"},
 		},
 		"behind matchers of layer4 and HTTP": {
-			`{"http":{"servers":{"s":{"listener_wrappers":[{"wrapper":"layer4","routes":[{"match":[{"ssh":{}}],"handle":[` +
-				handler + `]}]}],"routes":[{"match":[{"path":["/a"]}],"handle":[` + upstream +
+			`{"http":{"servers":{"s":{"listener_wrappers":[{"wrapper":"layer4","routes":[` +
+				`{"match":[{"ssh":{}}],"handle":[` + handler + `]}]}],"routes":[{"match":[{"path":["/a"]}],"handle":[` + upstream +
 				`{"source":"k8singress","service":"a/c"}}]}]}}}}`,
 			[]string{"a/c by server s", "a/db:pg by server s; ssh"},
 		},
@@ -98,6 +100,20 @@ func TestUses(t *testing.T) {
 		`{"layer4":{"servers":{"s":{"routes":[{"handle":[{"handler":"k8singress","service":"db"}]}]}}}}`)
 	if err == nil || !strings.HasPrefix(err.Error(), "layer4 server s: the service ") {
 		t.Errorf("an invalid name: %v", err)
+	}
+}
+
+// TestUsesOfDatagrams checks that a server without a TCP address, whose handler would get no connection, is an error.
+func TestUsesOfDatagrams(t *testing.T) {
+	for listen, fails := range map[string]bool{
+		`"udp/:53"`: true, `"udp/:53","udp6/:54"`: true, `":53","udp/:53"`: false, `"udp/:53",":53"`: false,
+		`"{env.ADDRESS}"`: false, `"unix//a"`: false, ``: false,
+	} {
+		server := `{"layer4":{"servers":{"s":{"listen":[` + listen + `],"routes":[{"handle":[{"handler":%s}]}]}}}}`
+		_, err := usesOf(t, fmt.Sprintf(server, `"k8singress","service":"a/dns"`))
+		if _, other := usesOf(t, fmt.Sprintf(server, `"proxy"`)); (err != nil) != fails || other != nil {
+			t.Errorf("%s: %v, and without our handler %v", listen, err, other)
+		}
 	}
 }
 
