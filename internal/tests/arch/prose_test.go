@@ -14,7 +14,8 @@ import (
 
 // unclear matches phrases without a noun, which make readers read a sentence twice. Identifiers such as http.NoBody do
 // not match.
-var unclear = regexp.MustCompile(`\b(?:(?:[Tt]hat|[Tt]hose) of|[Oo]ne that|[Ii]s none|[Nn]obody|[Ss]omebody|[Ww]hoever)\b`)
+var unclear = regexp.MustCompile(
+	`\b(?:(?:[Tt]hat|[Tt]hose) of|[Oo]ne that|[Ii]s none|[Nn]obody|[Ss]omebody|[Ww]hoever)\b`)
 
 // TestUnclearPhrases checks that product code and documentation have no unclear phrases. Rewrite such a line with the
 // noun that it means; a phrase that only avoids the pattern is no better.
