@@ -1,5 +1,7 @@
 package substitute
 
+import "github.com/k8singress/k8singress/internal/model/ascii"
+
 // search replaces texts in data, which begins with the held bytes. It holds the end of data that may be the beginning
 // of a text, and writes the rest. If last is true, no data follows, and nothing is held.
 func (w *Writer) search(data []byte, last bool) error {
@@ -40,7 +42,7 @@ func (w *Writer) scan() {
 				break
 			}
 		}
-		n = t.step(n, fold(data[at]))
+		n = t.step(n, ascii.Lower(data[at]))
 		at++
 		for ends := n; ends != 0; ends = t.nodes[ends].shorter {
 			w.mark(t.nodes[ends].text, at)

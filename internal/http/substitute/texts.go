@@ -2,7 +2,11 @@
 // only with its length, also for texts and bodies that were chosen to make the search slow.
 package substitute
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/k8singress/k8singress/internal/model/ascii"
+)
 
 const (
 	// MaxText is the maximum length of a text in bytes. nginx rejects longer arguments of a directive, too.
@@ -67,7 +71,7 @@ func NewTexts(texts []string) *Texts {
 func (t *Texts) add(text string) {
 	at := int32(0)
 	for i := range len(text) {
-		at = t.childOf(at, fold(text[i]))
+		at = t.childOf(at, ascii.Lower(text[i]))
 	}
 	t.lengths, t.same = append(t.lengths, len(text)), append(t.same, none)
 	number := textNumber(len(t.lengths))
@@ -167,7 +171,7 @@ var unknown = nearest{-1, -1, -1, -1}
 // returns the length of data if there is no such byte.
 func (t *Texts) next(data []byte, from int, known *nearest) int {
 	for {
-		if from = t.nextFirst(data, from, known); from+1 >= len(data) || t.seconds[fold(data[from+1])] {
+		if from = t.nextFirst(data, from, known); from+1 >= len(data) || t.seconds[ascii.Lower(data[from+1])] {
 			return from
 		}
 		from++
@@ -177,7 +181,7 @@ func (t *Texts) next(data []byte, from int, known *nearest) int {
 // nextFirst is like next, but it ignores the second bytes of the texts.
 func (t *Texts) nextFirst(data []byte, from int, known *nearest) int {
 	if t.firsts == nil {
-		for from < len(data) && t.root[fold(data[from])] == 0 {
+		for from < len(data) && t.root[ascii.Lower(data[from])] == 0 {
 			from++
 		}
 		return from
@@ -193,11 +197,4 @@ func (t *Texts) nextFirst(data []byte, from int, known *nearest) int {
 		first = min(first, known[i])
 	}
 	return first
-}
-
-func fold(c byte) byte {
-	if 'A' <= c && c <= 'Z' {
-		return c + 'a' - 'A'
-	}
-	return c
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/k8singress/k8singress/internal/model/ascii"
 	"github.com/k8singress/k8singress/internal/model/ir"
 	"github.com/k8singress/k8singress/internal/model/nginx"
 	"github.com/k8singress/k8singress/internal/model/pattern"
@@ -208,9 +209,7 @@ func Lower(text string) string {
 	}
 	low := []byte(text)
 	for i := at; i < len(low); i++ {
-		if c := low[i]; 'A' <= c && c <= 'Z' {
-			low[i] = c + 'a' - 'A'
-		}
+		low[i] = ascii.Lower(low[i])
 	}
 	return string(low)
 }

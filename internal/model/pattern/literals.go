@@ -5,6 +5,8 @@ import (
 	"regexp/syntax"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/k8singress/k8singress/internal/model/ascii"
 )
 
 // literals are texts of which each match of a pattern contains at least one, ignoring case. A search for them takes a
@@ -109,7 +111,7 @@ func literal(of []rune) []string {
 	}
 	text := make([]byte, 0, len(of))
 	for _, r := range of {
-		text = append(text, lower(byte(r)))
+		text = append(text, ascii.Lower(byte(r)))
 	}
 	return []string{string(text)}
 }
@@ -146,7 +148,7 @@ func begins(text, literal string) bool {
 		return false
 	}
 	for i := range len(literal) {
-		if lower(text[i]) != literal[i] {
+		if ascii.Lower(text[i]) != literal[i] {
 			return false
 		}
 	}

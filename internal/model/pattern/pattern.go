@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 	"weak"
 
+	"github.com/k8singress/k8singress/internal/model/ascii"
 	"github.com/k8singress/k8singress/internal/model/shrinking"
 )
 
@@ -248,16 +249,9 @@ func MayBegin(path, prefix string) bool {
 			return false
 		case path[i] >= utf8.RuneSelf || prefix[i] >= utf8.RuneSelf:
 			return true
-		case path[i] != prefix[i] && lower(path[i]) != lower(prefix[i]):
+		case path[i] != prefix[i] && ascii.Lower(path[i]) != ascii.Lower(prefix[i]):
 			return false
 		}
 	}
 	return true
-}
-
-func lower(c byte) byte {
-	if 'A' <= c && c <= 'Z' {
-		return c + 'a' - 'A'
-	}
-	return c
 }

@@ -81,7 +81,7 @@ var narrower = []struct{ name, path, reason string }{
 // standardOnly lists the packages that import nothing but the standard library, so that they can be read alone.
 var standardOnly = []string{
 	"internal/model/ir", "internal/model/suggest", "internal/model/pools", "internal/model/shrinking",
-	"internal/model/jsonfilter",
+	"internal/model/ascii", "internal/model/jsonfilter",
 	"internal/process/budget", "internal/process/gctune", "internal/process/loops", "internal/process/panics",
 	"internal/process/wake", "internal/tls/sni", "internal/upstream/reach", "internal/upstream/split",
 	"internal/http/message", "internal/http/fastcgi",
