@@ -44,6 +44,8 @@ type App struct {
 	key    string
 	// trustsProxies is true if a server for Ingresses trusts proxies (trusted_proxies).
 	trustsProxies bool
+	// chainsChecked is true if checkChains was called.
+	chainsChecked bool
 	logs          *logs.Config
 	events        *events.Config
 }
@@ -103,7 +105,10 @@ func (a *App) Provision(ctx caddy.Context) error {
 	}
 	a.key, a.engine = string(key), value.(*engine.Engine)
 	awaitStreamsOnExit()
-	return a.registerMetrics(ctx.GetMetricsRegistry())
+	if err := a.registerMetrics(ctx.GetMetricsRegistry()); err != nil {
+		return err
+	}
+	return a.checkChainsWithoutServers(ctx)
 }
 
 // settings converts the options to the form in which the packages of the controller use them. Both forms have the same
@@ -138,13 +143,9 @@ func (a *App) registerMetrics(registry *prometheus.Registry) error {
 }
 
 // Start passes the configuration to the engine. The configuration takes effect once Caddy has stopped the app of the
-// previous configuration. Start does not wait for Kubernetes objects; until they are loaded, requests get 503. Start
-// returns an error if one of the handler chains or stream chains in the configuration cannot be provisioned.
+// previous configuration. Start does not wait for Kubernetes objects; until they are loaded, requests get 503.
 func (a *App) Start() error {
-	if err := checkChains(a.ctx, &a.config); err != nil {
-		return err
-	}
-	if err := l4app.CheckStreamChains(a.ctx, a.config.StreamChains); err != nil {
+	if err := a.checkChains(); err != nil {
 		return err
 	}
 	gctune.Keep()

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 
@@ -14,7 +13,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/http/live"
-	"github.com/k8singress/k8singress/internal/model/settings"
 	"github.com/k8singress/k8singress/internal/process/caddyinternals"
 )
 
@@ -152,24 +150,6 @@ func loadChain(ctx caddy.Context, name string) (*Chain, error) {
 		return nil, fmt.Errorf("the chain %s of the k8singress app: %w", name, err)
 	}
 	return module.(*Chain), nil
-}
-
-// checkChains returns an error if one of the handler chains cannot be provisioned in the configuration that ctx belongs
-// to, or if a default chain does not exist. checkChains must be called after all apps were provisioned.
-func checkChains(ctx caddy.Context, config *settings.Config) error {
-	trial, cancel := caddy.NewContext(ctx)
-	defer cancel()
-	for _, name := range slices.Sorted(maps.Keys(config.Chains)) {
-		if _, err := loadChain(trial, name); err != nil {
-			return err
-		}
-	}
-	for _, d := range config.DefaultChains {
-		if _, ok := config.Chains[d.Chain]; !ok {
-			return fmt.Errorf("default_chains of the k8singress app: there is no chain %q", d.Chain)
-		}
-	}
-	return nil
 }
 
 var (

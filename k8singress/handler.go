@@ -32,13 +32,17 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.handlers.k8singress", New: func() caddy.Module { return new(Handler) }}
 }
 
-// Provision gets the routing table from the running k8singress app.
+// Provision gets the routing table from the running k8singress app. It returns an error if a chain of the app cannot be
+// provisioned.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	if insideChain(ctx) {
 		return errors.New("the k8singress handler cannot be part of a chain, because requests would loop")
 	}
 	app, err := appOf(ctx)
 	if err != nil {
+		return err
+	}
+	if err := app.checkChains(); err != nil {
 		return err
 	}
 	h.answerer = answerer{

@@ -120,8 +120,8 @@ func oncePerQuiet(log *zap.Logger) *zap.Logger {
 }
 
 // CheckStreamChains returns an error if one of the stream chains cannot be provisioned in the configuration that ctx
-// belongs to. chains maps the names of stream chains to their definitions. CheckStreamChains must be called after all
-// apps were provisioned.
+// belongs to. chains maps the names of stream chains to their definitions. CheckStreamChains must not be called while
+// the tls app is being provisioned.
 func CheckStreamChains(ctx caddy.Context, chains map[string]json.RawMessage) error {
 	trial, cancel := caddy.NewContext(ctx)
 	defer cancel()
