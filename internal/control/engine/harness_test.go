@@ -85,6 +85,14 @@ func (p *publisher) Verdicts() []*report.Verdict {
 	return p.verdicts
 }
 
+// tell makes the publisher report problems.
+func (p *publisher) tell(verdicts ...*report.Verdict) {
+	p.mu.Lock()
+	p.verdicts = verdicts
+	p.mu.Unlock()
+	p.changed <- struct{}{}
+}
+
 func (p *publisher) Publish(_ *report.Report, s *snapshot.Snapshot, o settings.Config, open []*ir.StreamRoute) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

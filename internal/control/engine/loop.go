@@ -46,11 +46,12 @@ type loop struct {
 	secretsWait secretsWait
 	// applied is set if a change has taken effect, but the problems found while applying it have not been published
 	// yet.
-	applied  bool
-	hash     configHash
-	hold     holdoff
-	retry    backoff
-	patching patching
+	applied   bool
+	summaries summaries
+	hash      configHash
+	hold      holdoff
+	retry     backoff
+	patching  patching
 }
 
 func newLoop(e *Engine) *loop {
@@ -141,8 +142,8 @@ func (l *loop) publisherChanged() <-chan struct{} {
 	return l.publisher.Changed()
 }
 
-// checkDrift looks for changes that cause no event: another client has overwritten the status of an object, or a
-// certificate has expired.
+// checkDrift looks for changes that cause no event: another client has overwritten the status of an object, a
+// certificate has expired, or the message of a summary was delayed.
 func (l *loop) checkDrift() {
 	if !l.live.Table.Ready() {
 		return
@@ -150,7 +151,7 @@ func (l *loop) checkDrift() {
 	if l.publisher != nil {
 		l.observe()
 	}
-	if !l.live.Stale() || !l.publish() {
+	if !l.live.Stale() && !l.summaries.held || !l.publish() {
 		l.publishStatus()
 	}
 }

@@ -79,11 +79,8 @@ func TestVerdictsOfThePublisher(t *testing.T) {
 	close(s.synced)
 	e.await(1)
 	web := ir.Ref{Kind: kinds.Service, Namespace: "a", Name: "web"}
-	p.mu.Lock()
-	p.verdicts = []*report.Verdict{{Object: web,
-		Problems: []report.Problem{{Severity: report.Warning, Reason: report.PortNotPublished}}}}
-	p.mu.Unlock()
-	p.changed <- struct{}{}
+	p.tell(&report.Verdict{Object: web,
+		Problems: []report.Problem{{Severity: report.Warning, Reason: report.PortNotPublished}}})
 	e.await(2)
 	if v := e.Report().Get(web); v == nil || len(v.Problems) != 1 || v.Problems[0].Reason != report.PortNotPublished {
 		t.Errorf("the verdict is %+v", v)

@@ -14,7 +14,8 @@ import (
 )
 
 // publish passes the problems of all objects to the log, to the publisher and to the admin API. It reports whether it
-// did so: it returns false if no change was applied and no problem has changed since the last call.
+// did so: it returns false if no change was applied and no problem has changed since the last call. The messages of
+// summaries change at most once per summaryPeriod.
 func (l *loop) publish() bool {
 	if l.live.Pending() {
 		l.retry.arm()
@@ -22,7 +23,8 @@ func (l *loop) publish() bool {
 	if !l.live.Table.Ready() {
 		return false
 	}
-	old, verdicts := l.state.Load(), l.verdicts()
+	old := l.state.Load()
+	verdicts := l.summaries.settle(old.report, l.verdicts())
 	if !l.applied && slices.EqualFunc(old.report.Verdicts, verdicts.Verdicts, (*report.Verdict).Equal) {
 		return false
 	}

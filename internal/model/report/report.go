@@ -105,6 +105,10 @@ type Problem struct {
 	// "spec.rules[0].http.paths[1]".
 	Field   string `json:"field,omitempty"`
 	Message string `json:"message"`
+	// Summary is true if the problem summarizes problems that change often, such as the hosts without a certificate. An
+	// object has at most one summary with the same Severity, Reason and Field. If only the Message of a summary changes,
+	// users need not be notified at once.
+	Summary bool `json:"-"`
 }
 
 // Verdict is the result of translating and applying one object: its problems, and its conditions for each parent.

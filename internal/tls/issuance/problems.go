@@ -74,7 +74,7 @@ func (m *Manager) Problems() []*report.Verdict {
 }
 
 func verdict(object ir.Ref, hosts []*host) *report.Verdict {
-	slices.SortFunc(hosts, func(a, b *host) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(hosts, reportedBefore)
 	v := &report.Verdict{Object: object}
 	var pending, others []string
 	for _, h := range hosts {
@@ -89,14 +89,14 @@ func verdict(object ir.Ref, hosts []*host) *report.Verdict {
 	}
 	if len(others) > 0 {
 		v.Problems = append(v.Problems, report.Problem{
-			Severity: report.Warning, Reason: report.ACMEFailed,
+			Severity: report.Warning, Reason: report.ACMEFailed, Summary: true,
 			Message: "there are problems with the certificates of more hosts: " + report.List(others,
 				len(others), maxProblems),
 		})
 	}
 	if len(pending) > 0 {
 		v.Problems = append(v.Problems, report.Problem{
-			Severity: report.Info, Reason: report.CertificatePending,
+			Severity: report.Info, Reason: report.CertificatePending, Summary: true,
 			Message: "waiting for a certificate; the default certificate is used until it arrives: " +
 				report.List(pending, len(pending), maxProblems),
 		})
@@ -107,6 +107,21 @@ func verdict(object ir.Ref, hosts []*host) *report.Verdict {
 		}
 	}
 	return v
+}
+
+// reportedBefore compares two hosts of an object by the order in which they are reported: by name, with the hosts on
+// demand at the end, by age. Clients choose the names of hosts on demand, so a new one must not replace a host that is
+// already reported separately.
+func reportedBefore(a, b *host) int {
+	switch {
+	case a.demand != nil && b.demand != nil:
+		return cmp.Or(a.since.Compare(b.since), strings.Compare(a.name, b.name))
+	case a.demand != nil:
+		return 1
+	case b.demand != nil:
+		return -1
+	}
+	return strings.Compare(a.name, b.name)
 }
 
 // fieldOf returns the field of an Ingress because of which the hosts need certificates.
