@@ -181,6 +181,17 @@ func TestFailedRequests(t *testing.T) {
 	}
 }
 
+// TestRequestsWithoutRequestLine checks that a request whose head was rejected before it was parsed has no line.
+func TestRequestsWithoutRequestLine(t *testing.T) {
+	var out bytes.Buffer
+	x := answered("/")
+	x.Writer, x.Route, x.Status = nil, nil, http.StatusRequestTimeout
+	*x.Request = message.Request{Conn: x.Conn}
+	if logTo(&out, false).Record(x, time.Second, false); out.Len() > 0 {
+		t.Errorf("there is a line: %s", out.String())
+	}
+}
+
 // TestBytesRead checks that the bytes of the body that were read are logged, and that the wrapped body can still be
 // limited and closed.
 func TestBytesRead(t *testing.T) {

@@ -155,6 +155,9 @@ func TestCaddyAccessLog(t *testing.T) {
 			in.get(host, "/none"+tag)
 		}
 		in.get("a.example", "/skipped")
+		if got := in.raw("GARBAGE\r\n\r\n"); len(got) != 1 || !strings.HasPrefix(got[0], "400 ") {
+			t.Errorf("a request without a request line gets %q", got)
+		}
 		in.get("chained.example", "/quiet"+tag)
 		in.sendBy(in.client, in.origin("a.example")+"/a"+tag+"?x=%22", http.MethodPost, strings.NewReader("12345"),
 			"X-Secret: 1", "X-Mask: 10.1.2.3", "Cookie: session=1", "Authorization: Bearer 1")
@@ -188,8 +191,8 @@ func TestCaddyAccessLog(t *testing.T) {
 		all, err := accesses(path)
 		for _, a := range all {
 			if strings.Contains(a.Request.URI, "/none") || strings.Contains(a.Request.URI, "/quiet") ||
-				strings.Contains(a.Request.URI, "/skipped") {
-				err = errors.Join(err, fmt.Errorf("there is a line of %s", a.Request.URI))
+				strings.Contains(a.Request.URI, "/skipped") || a.Request.Method == "" {
+				err = errors.Join(err, fmt.Errorf("there is a line of %q with the status %d", a.Request.URI, a.Status))
 			}
 		}
 		if err != nil {
