@@ -2,9 +2,11 @@ package k8singress
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/k8singress/k8singress/internal/http/errorlog"
 	"github.com/k8singress/k8singress/internal/http/exchange"
@@ -65,6 +67,36 @@ func accountOthers(clients *realip.Policy, w message.Writer, r *message.Request)
 			accountBare(clients, w, r, status, began)
 		}
 	}
+}
+
+// accountedServer returns a handler that lets server handle requests and records the requests that do not reach the
+// handler for Ingresses, for example because strict_sni_host rejects them. Requests of HTTP/1.1 are left to byCaddy,
+// which records them. clients returns the policy that determines the client of a request.
+//
+// accountedServer returns nil if server has an access log of its own, which has a line for each request.
+func accountedServer(server *caddyhttp.Server, clients func() *realip.Policy) http.Handler {
+	if server.Logs != nil {
+		return nil
+	}
+	handler := http.Handler(server)
+	if server.Errors != nil {
+		handler = accountErrorRoutes(server)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, ok := r.Context().Value(passedOnKey{}).(*passedOn); ok {
+			handler.ServeHTTP(w, r)
+			return
+		}
+		request, writer, e := new(message.Request), message.NewHTTPWriter(w, r), newErrorResponse(w, r)
+		request.FromHTTP(r)
+		end := accountOthers(clients(), writer, request)
+		defer func() {
+			writer.Answered(nil, e.sent)
+			end(e.status)
+		}()
+		handler.ServeHTTP(e, r.WithContext(request.Context()))
+		e.count(0)
+	})
 }
 
 // accountBare writes a line to the access log and updates the metrics for a request that was not looked up in the

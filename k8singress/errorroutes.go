@@ -25,6 +25,11 @@ type errorResponse struct {
 	record func()
 }
 
+func newErrorResponse(w http.ResponseWriter, r *http.Request) *errorResponse {
+	return &errorResponse{ResponseWriterWrapper: caddyhttp.ResponseWriterWrapper{ResponseWriter: w},
+		isHead: r.Method == http.MethodHead}
+}
+
 // errorResponseKey is the key of the *errorResponse in the context of a request.
 type errorResponseKey struct{}
 
@@ -33,8 +38,7 @@ type errorResponseKey struct{}
 // line.
 func accountErrorRoutes(server http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		e := &errorResponse{ResponseWriterWrapper: caddyhttp.ResponseWriterWrapper{ResponseWriter: w},
-			isHead: r.Method == http.MethodHead}
+		e := newErrorResponse(w, r)
 		defer func() {
 			if e.record != nil {
 				e.record()

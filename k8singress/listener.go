@@ -119,9 +119,7 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 	if reason == "" {
 		l.binding.Answer = d.serve
 	}
-	if server.Errors != nil && server.Logs == nil {
-		l.binding.ByCaddy = accountErrorRoutes(server)
-	}
+	l.binding.ByCaddy = accountedServer(server, d.clients)
 	front.Process().Prepare(l.binding)
 	return nil
 }

@@ -18,7 +18,7 @@ func launchWithServers(t *testing.T, block string) *controller {
 	t.Helper()
 	c := newController(t)
 	file := filepath.Join(t.TempDir(), "Caddyfile")
-	text := c.caddyfile("manifests " + c.manifests(newOrigin(t)))
+	text := c.caddyfile("access_log caddy\nmanifests " + c.manifests(newOrigin(t)))
 	c.write(file, strings.Replace(text, "admin off\n", "admin off\nservers {\n"+block+"\n}\n", 1))
 	c.run(file)
 	return c
@@ -100,15 +100,24 @@ func TestServersProtocols(t *testing.T) {
 	}
 }
 
-// TestServersStrictSNI checks that a request for another host than the server name of the TLS handshake gets 421.
+// TestServersStrictSNI checks that a request for another host than the server name of the TLS handshake gets 421, and
+// that each request has one line in the access log, in each version of HTTP.
 func TestServersStrictSNI(t *testing.T) {
 	c := launchWithServers(t, "strict_sni_host on")
 	for name, want := range map[string]int{"h": http.StatusOK, "other": http.StatusMisdirectedRequest} {
-		transport := &http.Transport{TLSClientConfig: &tls.Config{ServerName: name, InsecureSkipVerify: true}}
-		status, _, err := c.get(&http.Client{Transport: transport}, "https://"+c.https+"/")
-		transport.CloseIdleConnections()
-		if err != nil || status != want {
-			t.Errorf("the server name %s gets %d, %v; want %d", name, status, err, want)
+		for _, framed := range []bool{false, true} {
+			transport := &http.Transport{TLSClientConfig: &tls.Config{ServerName: name, InsecureSkipVerify: true},
+				ForceAttemptHTTP2: framed}
+			status, _, err := c.get(&http.Client{Transport: transport}, "https://"+c.https+"/")
+			transport.CloseIdleConnections()
+			if err != nil || status != want {
+				t.Errorf("the server name %s gets %d, %v; want %d", name, status, err, want)
+			}
 		}
+	}
+	for text, want := range map[string]string{
+		`"logger":"http.log.access"`: "4", `"status":421`: "2", `"status":200`: "2", `"proto":"HTTP/2.0"`: "2",
+	} {
+		c.becomes("the access log", func() error { return c.logs(text, want) })
 	}
 }
