@@ -11,17 +11,26 @@ import (
 
 // instead says, for settings of our servers in Caddy's configuration, what the administrator can change in their place.
 var instead = map[string]string{
+	"listener_wrappers":       ofServers("listener_wrappers"),
+	"idle_timeout":            ofServers("timeouts"),
+	"max_header_bytes":        ofServers("max_header_size"),
 	"protocols":               "the option http3",
+	"read_header_timeout":     ofServers("timeouts"),
+	"read_idle_timeout":       ofServers("timeouts"),
 	"routes":                  "a chain, or a site with the k8singress directive",
+	"strict_sni_host":         ofServers("strict_sni_host"),
 	"tls_connection_policies": "the ConfigMap keys ssl-protocols and ssl-ciphers",
+	"write_idle_timeout":      ofServers("timeouts"),
 }
+
+func ofServers(option string) string { return option + " of the global option servers" }
 
 // optionOf maps our servers to the options with their addresses.
 var optionOf = map[string]string{HTTPServer: "http", HTTPSServer: "https", HealthServer: "health"}
 
 // Overwrites returns a text for each setting of our servers that Merge would overwrite in config, such as
-// "k8singress_http.idle_timeout: use the ConfigMap key keep-alive". It returns nil if config has none of our servers,
-// because Merge then only adds them.
+// "k8singress_http.idle_timeout: use timeouts of the global option servers". It returns nil if config has none of our
+// servers, because Merge then only adds them.
 func Overwrites(config map[string]any, c settings.Config) (all []string) {
 	if err := useOwnNames(config, c); err != nil {
 		return nil // Merge returns the error.

@@ -33,6 +33,14 @@ func TestOverwrites(t *testing.T) {
 			"k8singress_https.listen: use the option https",
 			"k8singress_https.routes: use a chain, or a site with the k8singress directive",
 		}},
+		"wrappers": {func(servers map[string]any) {
+			server := servers[structure.HTTPServer].(map[string]any)
+			server["listener_wrappers"] = []any{}
+			delete(server, "max_header_bytes")
+		}, []string{
+			"k8singress_http.listener_wrappers: use listener_wrappers of the global option servers",
+			"k8singress_http.max_header_bytes: use max_header_size of the global option servers",
+		}},
 		"deleted": {func(servers map[string]any) { delete(servers, structure.HTTPServer) },
 			[]string{"k8singress_http: use the option http"}},
 		"added": {func(servers map[string]any) { servers[structure.HealthServer] = map[string]any{} },
