@@ -23,6 +23,8 @@ type patching struct {
 	ended   chan patched
 	// underWay is true while the task is running. again is true if the task must be started again afterwards.
 	underWay, again bool
+	// memory holds our servers in the last complete configuration. Only the task uses it.
+	memory structure.Memory
 }
 
 // patched is the result of one run of the task that adds the required servers and settings to Caddy's configuration.
@@ -86,12 +88,12 @@ func (l *loop) patchFailed(err error) {
 // The method structure adds the servers and settings that the options require to Caddy's configuration, if they are
 // missing or different. A Caddyfile always produces all of them, so this is only needed for a JSON configuration that
 // contains our app but not the servers. It reports whether Caddy had to load the configuration again.
-func (e *Engine) structure(ctx context.Context) (bool, error) {
-	address := adminAddress(e.Settings())
+func (l *loop) structure(ctx context.Context) (bool, error) {
+	address := adminAddress(l.Settings())
 	if address == settings.AdminOff {
-		return false, e.complete()
+		return false, l.complete()
 	}
-	if e.hasStructure(ctx) {
+	if l.hasStructure(ctx) {
 		return false, nil
 	}
 	admin, err := apply.NewAdmin(address)
@@ -101,31 +103,49 @@ func (e *Engine) structure(ctx context.Context) (bool, error) {
 	// Read the options inside the function. It is called after Caddy has loaded its current configuration, and the
 	// options may have changed by then.
 	var overwritten []string
+	var next structure.Memory
 	changed, err := admin.Change(ctx, func(config map[string]any) error {
-		o := e.Settings()
-		overwritten = structure.Overwrites(config, o)
-		return structure.Merge(config, o)
+		if l.isComplete(config) {
+			return nil
+		}
+		o := l.Settings()
+		overwritten = l.patching.memory.Overwrites(config, o)
+		err := l.patching.memory.Merge(config, o)
+		next = structure.Remember(config, o)
+		return err
 	})
-	if changed && err == nil && len(overwritten) > 0 {
-		e.log.Info("the servers of k8singress in Caddy's configuration did not match its options, and were changed to match them",
+	if !changed || err != nil {
+		return changed, err
+	}
+	l.patching.memory = next
+	if len(overwritten) > 0 {
+		l.log.Info("the servers of k8singress in Caddy's configuration did not match its options, and were changed to match them",
 			zap.Strings("settings", overwritten))
 	}
-	return changed, err
+	return true, nil
 }
 
 // hasStructure reports whether the running configuration of Caddy already has all servers and settings that the options
 // require. It does not use the admin API, because Caddy logs each request to it. If the configuration cannot be read,
 // hasStructure returns false.
-func (e *Engine) hasStructure(ctx context.Context) bool {
+func (l *loop) hasStructure(ctx context.Context) bool {
 	raw, err := caddyinternals.RunningConfig(ctx)
 	if err != nil {
 		return false
 	}
-	var before, after map[string]any
-	if json.Unmarshal(raw, &before) != nil || json.Unmarshal(raw, &after) != nil || after == nil {
+	var config map[string]any
+	return json.Unmarshal(raw, &config) == nil && config != nil && l.isComplete(config)
+}
+
+// isComplete reports whether a configuration of Caddy has all servers and settings that the options require. If so, it
+// remembers the servers in it.
+func (l *loop) isComplete(config map[string]any) bool {
+	o, after := l.Settings(), structure.Tree(config)
+	if structure.Merge(after, o) != nil || !reflect.DeepEqual(config, after) {
 		return false
 	}
-	return structure.Merge(after, e.Settings()) == nil && reflect.DeepEqual(before, after)
+	l.patching.memory = structure.Remember(after, o)
+	return true
 }
 
 // complete returns an error if Caddy's configuration lacks a server that the options require. It is called if Caddy's

@@ -16,7 +16,12 @@ import (
 //
 // Merge returns an error if the configuration conflicts with the required settings. The message is meant for the author
 // of the configuration.
-func Merge(config map[string]any, c settings.Config) error {
+func Merge(config map[string]any, c settings.Config) error { return Memory{}.Merge(config, c) }
+
+// Merge does the same as the function Merge, and restores settings of our servers that a client of the admin API has
+// deleted.
+func (m Memory) Merge(config map[string]any, c settings.Config) error {
+	m = m.about(config)
 	if err := useOwnNames(config, c); err != nil {
 		return err
 	}
@@ -32,7 +37,7 @@ func Merge(config map[string]any, c settings.Config) error {
 	if err := mergePersist(config); err != nil {
 		return err
 	}
-	if err := mergeHTTP(apps, wanted, c); err != nil {
+	if err := m.mergeHTTP(apps, wanted, c); err != nil {
 		return fmt.Errorf("apps.http: %w", err)
 	}
 	if err := mergeTLS(apps, wanted, c); err != nil {
@@ -58,7 +63,7 @@ func mergePersist(config map[string]any) error {
 	return nil
 }
 
-func mergeHTTP(apps, structure map[string]any, c settings.Config) error {
+func (m Memory) mergeHTTP(apps, structure map[string]any, c settings.Config) error {
 	http, err := Child(apps, "http")
 	if err != nil {
 		return err
@@ -79,9 +84,7 @@ func mergeHTTP(apps, structure map[string]any, c settings.Config) error {
 		if err != nil {
 			return err
 		}
-		for key, value := range server {
-			existing[key] = merged(name, key, existing[key], value, c)
-		}
+		servers[name] = m.completed(name, existing, server, c)
 	}
 	return nil
 }
@@ -122,18 +125,28 @@ func WithWrappers(others []any) []any {
 // withWrappers returns the wanted listener wrappers of one of our servers, with the administrator's wrappers that
 // existing contains.
 func withWrappers(wanted, existing any) any {
-	list, _ := existing.([]any)
-	i := slices.IndexFunc(list, isOurs)
-	if i < 0 || list[i].(map[string]any)["wrappers"] == nil {
+	others := administratorsWrappers(existing)
+	if others == nil {
 		return wanted
 	}
 	all := slices.Clone(wanted.([]any))
-	for j, wrapper := range all {
+	for i, wrapper := range all {
 		if isOurs(wrapper) {
-			all[j] = with(wrapper.(map[string]any), "wrappers", list[i].(map[string]any)["wrappers"])
+			all[i] = with(wrapper.(map[string]any), "wrappers", others)
 		}
 	}
 	return all
+}
+
+// administratorsWrappers returns the administrator's wrappers, which are in the wrapper of ours. It returns nil if the
+// list lacks our wrapper or the administrator has no wrappers.
+func administratorsWrappers(listenerWrappers any) any {
+	list, _ := listenerWrappers.([]any)
+	i := slices.IndexFunc(list, isOurs)
+	if i < 0 {
+		return nil
+	}
+	return list[i].(map[string]any)["wrappers"]
 }
 
 // isOurs reports whether a listener wrapper is the one through which we serve HTTP and HTTPS.

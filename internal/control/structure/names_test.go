@@ -24,7 +24,7 @@ func TestServerNames(t *testing.T) {
 		t.Errorf("the servers are %v", servers)
 	}
 	servers["edge"].(map[string]any)["routes"] = []any{}
-	if got := structure.Overwrites(config, options); len(got) != 1 || !strings.HasPrefix(got[0], "edge.routes: ") {
+	if got := (structure.Memory{}).Overwrites(config, options); len(got) != 1 || !strings.HasPrefix(got[0], "edge.routes: ") {
 		t.Errorf("the overwritten settings are %q", got)
 	}
 	if got := structure.OwnName(options, "edge"); got != structure.HTTPServer {

@@ -28,37 +28,52 @@ func ofServers(option string) string { return option + " of the global option se
 // optionOf maps our servers to the options with their addresses.
 var optionOf = map[string]string{HTTPServer: "http", HTTPSServer: "https", HealthServer: "health"}
 
-// Overwrites returns a text for each setting of our servers that Merge would overwrite in config, such as
-// "k8singress_http.idle_timeout: use timeouts of the global option servers". It returns nil if config has none of our
-// servers, because Merge then only adds them.
-func Overwrites(config map[string]any, c settings.Config) (all []string) {
+// Overwrites returns a text for each setting of our servers that Merge would overwrite or restore in config, such as
+// "k8singress_http.idle_timeout: use timeouts of the global option servers". It also says which servers lose settings
+// that the memory does not hold. It returns nil if Merge only adds our servers to a new configuration.
+func (m Memory) Overwrites(config map[string]any, c settings.Config) (all []string) {
+	isNew := !hasOurPolicy(config)
+	m, config = m.about(config), Tree(config)
 	if err := useOwnNames(config, c); err != nil {
 		return nil // Merge returns the error.
 	}
-	defer useNames(config, c)
 	servers := Branch(config, "apps", "http", "servers")
 	isThere := func(name string) bool { return servers[name] != nil }
-	if !slices.ContainsFunc(ours, isThere) {
+	if isNew && !slices.ContainsFunc(ours, isThere) {
 		return nil
 	}
 	wanted := Tree(httpApp(c.WithDefaults()))
 	for _, name := range ours {
-		server := Branch(wanted, "servers", name)
+		existing, server := Branch(servers, name), Branch(wanted, "servers", name)
 		switch {
 		case isThere(name) == (server != nil):
-			all = append(all, overwrites(name, Branch(servers, name), server, c)...)
+			all = append(all, m.overwrites(name, existing, server, c)...)
 		default:
 			all = append(all, fmt.Sprintf("%s: use the option %s", nameOf(c, name), optionOf[name]))
+		}
+		if server != nil && !isNew && m.loses(name, existing, server) {
+			all = append(all, nameOf(c, name)+": what the global option servers sets for it is lost until the "+
+				"next reload of the Caddyfile")
 		}
 	}
 	return all
 }
 
-// overwrites returns a text for each setting of the server with the given name whose existing value is not the wanted
-// one, except settings that the configuration may change.
-func overwrites(name string, existing, wanted map[string]any, c settings.Config) (all []string) {
-	for _, key := range slices.Sorted(maps.Keys(wanted)) {
-		if reflect.DeepEqual(existing[key], merged(name, key, existing[key], wanted[key], c)) {
+// loses reports whether a server has lost settings of the administrator that the memory does not hold.
+func (m Memory) loses(name string, existing, wanted map[string]any) bool {
+	return name != HealthServer && m.servers[name] == nil &&
+		(isReplaced(existing, wanted) || lacksWrappers(existing, wanted))
+}
+
+// overwrites returns a text for each setting of the server with the given name whose existing value is not the one that
+// Merge sets.
+func (m Memory) overwrites(name string, existing, wanted map[string]any, c settings.Config) (all []string) {
+	if wanted == nil {
+		return nil
+	}
+	completed := m.completed(name, existing, wanted, c)
+	for _, key := range slices.Sorted(maps.Keys(completed)) {
+		if reflect.DeepEqual(existing[key], completed[key]) {
 			continue
 		}
 		text := fmt.Sprintf("%s.%s", nameOf(c, name), key)

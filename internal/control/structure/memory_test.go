@@ -1,0 +1,142 @@
+package structure_test
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/k8singress/k8singress/internal/control/structure"
+	"github.com/k8singress/k8singress/internal/model/settings"
+)
+
+// TestMemory checks that servers which a client of the admin API has changed are put back with the settings that the
+// administrator had added to them, that the log names what was put back, and that settings of the client stay. want is
+// a merge patch for the server for HTTP.
+func TestMemory(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(config, servers, server map[string]any)
+		want   string
+		logged []string
+	}{
+		"deleted": {func(_, servers, _ map[string]any) { delete(servers, "web") }, `{}`,
+			[]string{"web: use the option http"}},
+		"all servers deleted": {func(config, _, _ map[string]any) {
+			delete(structure.Branch(config, "apps"), "http")
+		}, `{}`, []string{"web: use the option http", "k8singress_https: use the option https"}},
+		"replaced": {func(_, servers, server map[string]any) {
+			servers["web"] = map[string]any{
+				"listen": server["listen"], "listener_wrappers": server["listener_wrappers"], "idle_timeout": 3.0,
+				"automatic_https": server["automatic_https"], "protocols": server["protocols"],
+			}
+		}, `{"idle_timeout": 3}`, []string{
+			"web.errors", "web.logs",
+			"web.max_header_bytes: use max_header_size of the global option servers",
+			"web.read_header_timeout: use timeouts of the global option servers",
+			"web.read_idle_timeout: use timeouts of the global option servers",
+			"web.routes: use a chain, or a site with the k8singress directive",
+			"web.strict_sni_host: use strict_sni_host of the global option servers",
+			"web.trusted_proxies",
+			"web.write_idle_timeout: use timeouts of the global option servers",
+		}},
+		"wrappers of the client": {func(_, _, server map[string]any) {
+			server["listener_wrappers"] = structure.WithWrappers([]any{map[string]any{"wrapper": "tls"}})
+		}, `{"listener_wrappers": [{"wrapper": "k8singress", "wrappers": [{"wrapper": "tls"}]}]}`, nil},
+		"no wrappers": {func(_, _, server map[string]any) {
+			server["listener_wrappers"] = []any{map[string]any{"wrapper": "k8singress"}}
+		}, `{"listener_wrappers": [{"wrapper": "k8singress"}]}`, nil},
+		"a limit": {func(_, _, server map[string]any) { delete(server, "max_header_bytes") }, `{}`,
+			[]string{"web.max_header_bytes: use max_header_size of the global option servers"}},
+		"additions of the client": {func(_, _, server map[string]any) {
+			server["idle_timeout"], server["logs"] = 5.0, map[string]any{"skip_hosts": []any{"a"}}
+			delete(server, "trusted_proxies")
+		}, `{"idle_timeout": 5, "logs": {"skip_hosts": ["a"]}, "trusted_proxies": null}`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config, options := customized(t)
+			memory, changed := structure.Remember(config, options), structure.Tree(config)
+			servers := structure.Branch(changed, "apps", "http", "servers")
+			c.change(changed, servers, structure.Branch(servers, "web"))
+			if got := memory.Overwrites(changed, options); !slices.Equal(got, c.logged) {
+				t.Errorf("logged %q, want %q", got, c.logged)
+			}
+			if err := memory.Merge(changed, options); err != nil {
+				t.Fatal(err)
+			}
+			servers = structure.Branch(config, "apps", "http", "servers")
+			patched(t, structure.Branch(servers, "web"), c.want)
+			if diff := cmp.Diff(servers, structure.Branch(changed, "apps", "http", "servers")); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			once := encode(t, changed)
+			if err := structure.Merge(changed, options); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(once, encode(t, changed)); diff != "" {
+				t.Errorf("merging again changes (-once +twice):\n%s", diff)
+			}
+		})
+	}
+}
+
+// customized returns a configuration in which the administrator has added settings to the server for HTTP, and its
+// options.
+func customized(t *testing.T) (map[string]any, settings.Config) {
+	t.Helper()
+	options := settings.Config{ServerNames: map[string]string{"http": "web"}}
+	config := structure.Structure(options)
+	patched(t, structure.Branch(config, "apps", "http", "servers", "web"), `{
+		"errors": {"routes": []}, "logs": {}, "max_header_bytes": 8000, "read_header_timeout": 5000000000,
+		"strict_sni_host": true, "trusted_proxies": {"source": "static", "ranges": ["192.0.2.0/24"]},
+		"listener_wrappers": [{"wrapper": "k8singress", "wrappers": [{"wrapper": "proxy_protocol"}]}]
+	}`)
+	return config, options
+}
+
+// patched changes an object as a JSON merge patch (RFC 7396) without nested objects says.
+func patched(t *testing.T, object map[string]any, patch string) {
+	t.Helper()
+	var all map[string]any
+	if err := json.Unmarshal([]byte(patch), &all); err != nil {
+		t.Fatal(err)
+	}
+	for key, value := range all {
+		if object[key] = value; value == nil {
+			delete(object, key)
+		}
+	}
+}
+
+// TestMemoryEnds checks that a configuration without our TLS policy, which is not an edited one, gets nothing from the
+// memory of an older configuration, and that the log says what is lost if the memory does not hold a server.
+func TestMemoryEnds(t *testing.T) {
+	config, options := customized(t)
+	memory := structure.Remember(config, options)
+	loaded := map[string]any{"apps": map[string]any{"k8singress": structure.Tree(options)}}
+	if got := memory.Overwrites(loaded, options); got != nil {
+		t.Errorf("logged %q", got)
+	}
+	if err := memory.Merge(loaded, options); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(structure.Structure(options)["apps"], loaded["apps"]); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	const lost = "what the global option servers sets for it is lost until the next reload of the Caddyfile"
+	for name, c := range map[string]struct {
+		change func(servers map[string]any)
+		want   []string
+	}{
+		"deleted": {func(servers map[string]any) { delete(servers, "web") },
+			[]string{"web: use the option http", "web: " + lost}},
+		"an address": {func(servers map[string]any) { structure.Branch(servers, "web")["listen"] = []any{":1"} },
+			[]string{"web.listen: use the option http"}},
+	} {
+		edited := structure.Tree(config)
+		c.change(structure.Branch(edited, "apps", "http", "servers"))
+		if got := (structure.Memory{}).Overwrites(edited, options); !slices.Equal(got, c.want) {
+			t.Errorf("%s: logged %q, want %q", name, got, c.want)
+		}
+	}
+}
