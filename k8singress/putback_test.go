@@ -3,6 +3,7 @@ package k8singress_test
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -38,12 +39,22 @@ func TestServersPutBack(t *testing.T) {
 	const put = "were changed to match them"
 	for i, edit := range []struct{ method, path, body, log string }{
 		{http.MethodDelete, "http/servers/web", "", `"web: use the option http"`},
+		{http.MethodPatch, "http/servers/web/listener_wrappers", "[]",
+			`"web.listener_wrappers: use listener_wrappers of the global option servers"`},
+		{http.MethodPatch, "http/servers/web", fmt.Sprintf(`{"listen":[%q]}`, c.http),
+			`"web.routes: use a chain, or a site with the k8singress directive"`},
+		{http.MethodPatch, "k8singress/server_names", `{"http":"other"}`, ""},
+		{http.MethodPatch, "http/servers/other/listener_wrappers", "[]",
+			`"other.listener_wrappers: use listener_wrappers of the global option servers"`},
 	} {
 		name := edit.method + " " + edit.path + " " + edit.body
 		if status := c.edits(edit.method, "http://"+admin+"/config/apps/"+edit.path, edit.body); status != http.StatusOK {
 			t.Fatalf("%s gets %d", name, status)
 		}
 		c.becomes(name+" is undone", func() error {
+			if edit.log == "" {
+				return c.edited("http://" + admin + "/config/apps/http/servers/other")
+			}
 			return c.logs(edit.log, "1")
 		})
 		c.becomes("behind a load balancer", c.servesBehindProxy)
@@ -51,7 +62,7 @@ func TestServersPutBack(t *testing.T) {
 			t.Errorf("%d: %v", i, err)
 		}
 	}
-	if err := c.logs(put, "1"); err != nil {
+	if err := c.logs(put, "4"); err != nil {
 		t.Error(err)
 	}
 }
@@ -70,6 +81,20 @@ func (c *controller) edits(method, url, body string) int {
 	}
 	defer response.Body.Close()
 	return response.StatusCode
+}
+
+// edited returns an error if a part of the configuration does not exist.
+func (c *controller) edited(url string) error {
+	response, err := http.Get(url)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err == nil && strings.TrimSpace(string(text)) == "null" {
+		err = fmt.Errorf("%s does not exist", url)
+	}
+	return err
 }
 
 // servesBehindProxy returns an error unless a request with a PROXY protocol header gets 200, and one with headers of

@@ -12,18 +12,20 @@ import (
 // settings that the administrator has added, such as trusted_proxies. Merge restores these settings if a client of the
 // admin API deletes or replaces a server, because our options do not contain them. The zero value holds no servers.
 type Memory struct {
-	// servers maps the default names of our servers to the servers.
+	// servers maps the default names of our servers to the servers, and names maps them to their names in the
+	// configuration.
 	servers map[string]map[string]any
+	names   map[string]string
 }
 
 // Remember returns the memory of a configuration that Merge does not change. The caller must not change the
 // configuration afterwards.
 func Remember(config map[string]any, c settings.Config) Memory {
-	m := Memory{map[string]map[string]any{}}
+	m := Memory{map[string]map[string]any{}, map[string]string{}}
 	servers := Branch(config, "apps", "http", "servers")
 	for _, own := range ours {
 		if server := Branch(servers, nameOf(c, own)); server != nil {
-			m.servers[own] = server
+			m.servers[own], m.names[own] = server, nameOf(c, own)
 		}
 	}
 	return m

@@ -40,6 +40,8 @@ func TestMemory(t *testing.T) {
 			"web.trusted_proxies",
 			"web.write_idle_timeout: use timeouts of the global option servers",
 		}},
+		"wrappers": {func(_, _, server map[string]any) { server["listener_wrappers"] = []any{} }, `{}`,
+			[]string{"web.listener_wrappers: use listener_wrappers of the global option servers"}},
 		"wrappers of the client": {func(_, _, server map[string]any) {
 			server["listener_wrappers"] = structure.WithWrappers([]any{map[string]any{"wrapper": "tls"}})
 		}, `{"listener_wrappers": [{"wrapper": "k8singress", "wrappers": [{"wrapper": "tls"}]}]}`, nil},
@@ -138,5 +140,35 @@ func TestMemoryEnds(t *testing.T) {
 		if got := (structure.Memory{}).Overwrites(edited, options); !slices.Equal(got, c.want) {
 			t.Errorf("%s: logged %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+// TestMemoryOfNames checks that our servers are found if a client of the admin API has changed their names in the
+// options, or settings by which they are recognized without the memory.
+func TestMemoryOfNames(t *testing.T) {
+	for name, c := range map[string]struct {
+		names  map[string]string
+		change func(web map[string]any)
+	}{
+		"another name":     {map[string]string{"http": "other"}, func(map[string]any) {}},
+		"the default name": {nil, func(map[string]any) {}},
+		"exchanged names":  {map[string]string{"http": "secure", "https": "web"}, func(map[string]any) {}},
+		"replaced":         {map[string]string{"http": "web", "https": "secure"}, func(web map[string]any) { clear(web) }},
+		"another name without wrappers": {map[string]string{"http": "other", "https": "secure"},
+			func(web map[string]any) { delete(web, "listener_wrappers") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := settings.Config{ServerNames: map[string]string{"http": "web", "https": "secure"}}
+			config, after := structure.Structure(before), settings.Config{ServerNames: c.names}
+			memory := structure.Remember(structure.Tree(config), before)
+			c.change(structure.Branch(config, "apps", "http", "servers", "web"))
+			if err := memory.Merge(config, after); err != nil {
+				t.Fatal(err)
+			}
+			want := structure.Branch(structure.Structure(after), "apps", "http", "servers")
+			if diff := cmp.Diff(want, structure.Branch(config, "apps", "http", "servers")); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
 	}
 }

@@ -22,7 +22,7 @@ func Merge(config map[string]any, c settings.Config) error { return Memory{}.Mer
 // deleted.
 func (m Memory) Merge(config map[string]any, c settings.Config) error {
 	m = m.about(config)
-	if err := useOwnNames(config, c); err != nil {
+	if err := m.useOwnNames(config, c); err != nil {
 		return err
 	}
 	defer useNames(config, c)

@@ -3,6 +3,7 @@ package structure
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/k8singress/k8singress/internal/model/settings"
@@ -23,8 +24,9 @@ func OwnName(c settings.Config, name string) string {
 
 // useOwnNames gives our servers in config their default names. It returns an error if another server has a name that
 // the options give to one of our servers.
-func useOwnNames(config map[string]any, c settings.Config) error {
+func (m Memory) useOwnNames(config map[string]any, c settings.Config) error {
 	servers := Branch(config, "apps", "http", "servers")
+	m.useFormerNames(servers, c)
 	for _, own := range ours {
 		name := nameOf(c, own)
 		server, exists := servers[name].(map[string]any)
@@ -33,7 +35,7 @@ func useOwnNames(config map[string]any, c settings.Config) error {
 		})
 		switch {
 		case name == own:
-		case isTaken || slices.Contains(ours, name) || exists && !slices.ContainsFunc(wrappersOf(server), isOurs):
+		case isTaken || slices.Contains(ours, name) || exists && !m.recognizes(own, name, server):
 			return fmt.Errorf("the name %q for the server of the option %s is taken by another server: choose another "+
 				"name", name, optionOf[own])
 		case exists:
@@ -42,6 +44,25 @@ func useOwnNames(config map[string]any, c settings.Config) error {
 		}
 	}
 	return nil
+}
+
+// recognizes reports whether a server with the name that the options give to one of our servers is ours. Without our
+// listener wrapper, it is ours only if our server had this name before.
+func (m Memory) recognizes(own, name string, server map[string]any) bool {
+	return m.names[own] == name || slices.ContainsFunc(wrappersOf(server), isOurs)
+}
+
+// useFormerNames gives default names to our servers that still have a name that the options gave them before. All of
+// them lose the name first, because two servers may have exchanged their names.
+func (m Memory) useFormerNames(servers map[string]any, c settings.Config) {
+	found := map[string]any{}
+	for own, name := range m.names {
+		if servers[name] != nil && name != nameOf(c, own) {
+			found[own] = servers[name]
+			delete(servers, name)
+		}
+	}
+	maps.Copy(servers, found)
 }
 
 // useNames undoes useOwnNames.

@@ -34,7 +34,7 @@ var optionOf = map[string]string{HTTPServer: "http", HTTPSServer: "https", Healt
 func (m Memory) Overwrites(config map[string]any, c settings.Config) (all []string) {
 	isNew := !hasOurPolicy(config)
 	m, config = m.about(config), Tree(config)
-	if err := useOwnNames(config, c); err != nil {
+	if err := m.useOwnNames(config, c); err != nil {
 		return nil // Merge returns the error.
 	}
 	servers := Branch(config, "apps", "http", "servers")
