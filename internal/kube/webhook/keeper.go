@@ -41,7 +41,7 @@ type Keeper struct {
 	log       *zap.Logger
 	// wake makes the leader check the certificates. It is sent when the Secret or the configuration changes.
 	wake wake.Signal
-	// served is the newest valid certificate in the Secret. It is nil until there is one.
+	// served is the newest valid certificate in the Secret. It is nil until the Secret has a valid certificate.
 	served  atomic.Pointer[tls.Certificate]
 	changed func()
 
@@ -52,7 +52,7 @@ type Keeper struct {
 }
 
 // target is the configuration to keep. Its name is empty if no certificates are kept. replaced is closed when the
-// options name another one.
+// options name another configuration.
 type target struct {
 	name     string
 	replaced chan struct{}
