@@ -142,5 +142,5 @@ func says(line string, p report.Problem) bool {
 		}
 		return r
 	}, strings.ToValidUTF8(text, "\uFFFD"))
-	return strings.HasPrefix(whole, strings.TrimSuffix(line, "..."))
+	return strings.HasPrefix(whole, strings.TrimSuffix(line, "…"))
 }

@@ -192,11 +192,12 @@ func TestEventsFitTheLimitsOfTheAPI(t *testing.T) {
 	for name, c := range map[string]struct{ object, message, want string }{
 		"short":      {"web", "ä", "ä"},
 		"just fits":  {"web", strings.Repeat("x", 1024), strings.Repeat("x", 1024)},
-		"long":       {"web", strings.Repeat("x", 1025), strings.Repeat("x", 1021) + "..."},
-		"wide":       {"web", strings.Repeat("ä", 600), strings.Repeat("ä", 510) + "..."},
-		"wider":      {"web", "x" + strings.Repeat("\U0001F600", 300), "x" + strings.Repeat("\U0001F600", 255) + "..."},
+		"long":       {"web", strings.Repeat("x", 1025), strings.Repeat("x", 1021) + "…"},
+		"wide":       {"web", strings.Repeat("ä", 600), strings.Repeat("ä", 510) + "…"},
+		"wider":      {"web", "x" + strings.Repeat("\U0001F600", 300), "x" + strings.Repeat("\U0001F600", 255) + "…"},
+		"words":      {"web", strings.Repeat("word, ", 171), strings.Repeat("word, ", 169) + "word…"},
 		"not UTF-8":  {"web", "a\xffb", "a\uFFFDb"},
-		"grows":      {"web", strings.Repeat("\xff-", 500), strings.Repeat("\uFFFD-", 255) + "..."},
+		"grows":      {"web", strings.Repeat("\xff-", 500), strings.Repeat("\uFFFD-", 255) + "…"},
 		"long name":  {strings.Repeat("n", 253), "x", "x"},
 		"ends badly": {strings.Repeat("n", 235) + ".-nnnnnnnnnnnnnnnn", "x", "x"},
 	} {

@@ -247,15 +247,25 @@ func AnnotationField(key string) string { return "metadata.annotations[" + key +
 // Meanwhile is the text between the description of a mistake and the description of what happens until it is corrected.
 const Meanwhile = "; meanwhile, "
 
-// Cut shortens a string, which must be valid UTF-8, to at most limit bytes, including the three dots at the end. It
-// does not cut inside a character, because an encoder would replace the invalid part with a longer one.
+// ellipsis is the end of a text that was cut.
+const ellipsis = "…"
+
+// maxWord is the maximum length of a word that Cut leaves out in order not to cut it.
+const maxWord = 64
+
+// Cut shortens a string, which must be valid UTF-8, to at most limit bytes, including an ellipsis at the end. It cuts
+// between two words, or, in a long word, between two characters, because an encoder would replace a part of a character
+// with a longer one.
 func Cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
-	end := limit - len("...")
+	end := limit - len(ellipsis)
 	for !utf8.RuneStart(text[end]) {
 		end--
 	}
-	return text[:end] + "..."
+	if i := strings.LastIndexByte(text[:end+1], ' '); i > 0 && end-i <= maxWord {
+		end = i
+	}
+	return strings.TrimRight(text[:end], " ,;:") + ellipsis
 }
