@@ -79,9 +79,11 @@ func (b *body) review(wrong *json.UnmarshalTypeError) (*request, error) {
 	case r.Kind != metav1.GroupVersionKind(networkingv1.SchemeGroupVersion.WithKind("Ingress")):
 		return nil, bad("the request is about a %.64q of %.64q, but this webhook accepts only an Ingress of %s: "+
 			"correct the rules of the ValidatingWebhookConfiguration, and set matchPolicy to Equivalent",
-			r.Kind.Kind, r.Kind.Group+"/"+r.Kind.Version, networkingv1.SchemeGroupVersion)
+			r.Kind.Kind, metav1.GroupVersion{Group: r.Kind.Group, Version: r.Kind.Version}.String(),
+			networkingv1.SchemeGroupVersion)
 	case wrong != nil:
-		return nil, bad("the Ingress cannot be read: the field %.256s is a %.64s", wrong.Field, wrong.Value)
+		return nil, bad("the Ingress cannot be read: the field %.256s has a value of a wrong type, %.64s",
+			wrong.Field, wrong.Value)
 	case r.reviewable() && r.Object == nil:
 		return nil, bad("the request has no object")
 	}
