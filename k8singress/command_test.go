@@ -245,7 +245,8 @@ func TestServicesOfLayer4(t *testing.T) {
 	}{
 		"lint": {1, "error    Service/default/gone: (ServiceNotFound)\nok       Service/default/web\n"},
 		"explain": {0, "layer4 server srv0, which listens on 127.0.0.1:15432\n" +
-			"  to default/gone: the Service default/gone does not exist\n  if postgres\n    to default/web/80, 0 endpoints\n"},
+			"  to default/gone: the Service default/gone does not exist\n" +
+			"  if postgres\n    to default/web/80, 0 endpoints\n"},
 	} {
 		got := run(t, append([]string{command}, arguments...)...)
 		if diff := cmp.Diff(want.stdout, withoutMessages(got.stdout)); got.status != want.status || diff != "" ||

@@ -21,8 +21,9 @@ type Use struct {
 	// By describes the part of the configuration that uses the port, such as "layer4 server srv0, which listens on
 	// :5432".
 	By string
-	// Match describes the matchers of caddy-l4 that a connection has to pass before it uses the port, such as "postgres"
-	// or `tls {"sni":["a.example"]}`. Each element describes one route. Routes without matchers are left out.
+	// Match describes the matchers of caddy-l4 that a connection has to pass before it uses the port, such as
+	// "postgres" or `tls {"sni":["a.example"]}`. Each element describes one route. Routes without matchers are left
+	// out.
 	Match []string
 }
 
@@ -137,8 +138,8 @@ func (u *uses) find(value any) {
 	}
 }
 
-// enter adds the matchers of a route of caddy-l4, which may be in the listener wrapper layer4. It returns a function that
-// removes them.
+// enter adds the matchers of a route of caddy-l4, which may be in the listener wrapper layer4. It returns a function
+// that removes them.
 func (u *uses) enter(of map[string]any) (leave func()) {
 	before := *u
 	u.layer4 = u.layer4 || of["wrapper"] == appLayer4

@@ -70,7 +70,8 @@ func TestUses(t *testing.T) {
 		},
 		"behind matchers of layer4 and HTTP": {
 			`{"http":{"servers":{"s":{"listener_wrappers":[{"wrapper":"layer4","routes":[` +
-				`{"match":[{"ssh":{}}],"handle":[` + handler + `]}]}],"routes":[{"match":[{"path":["/a"]}],"handle":[` + upstream +
+				`{"match":[{"ssh":{}}],"handle":[` + handler +
+				`]}]}],"routes":[{"match":[{"path":["/a"]}],"handle":[` + upstream +
 				`{"source":"k8singress","service":"a/c"}}]}]}}}}`,
 			[]string{"a/c by server s", "a/db:pg by server s; ssh"},
 		},
