@@ -28,7 +28,7 @@ type heard struct {
 }
 
 // Handle implements caddyevents.Handler.
-func (h *heard) Handle(_ context.Context, e caddy.Event) error {
+func (h *heard) Handle(ctx context.Context, e caddy.Event) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	host, _ := e.Data["identifier"].(string)
@@ -36,8 +36,8 @@ func (h *heard) Handle(_ context.Context, e caddy.Event) error {
 	if sans, ok := e.Data["sans"]; ok {
 		text += fmt.Sprint(sans)
 	}
-	if err, ok := e.Data["error"]; ok {
-		text += fmt.Sprintf(": %v", err)
+	if _, ok := e.Data["error"]; ok {
+		text += ": " + ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer).ReplaceAll("{event.data.error}", "")
 	}
 	h.events = append(h.events, text)
 	if e.Name() == "cert_obtaining" && slices.Contains(h.denied, host) {
@@ -114,7 +114,8 @@ func TestAbortedOrders(t *testing.T) {
 	next.expectProblem("good.example", "is not renewed: the event cert_obtaining was aborted: good.example is not")
 }
 
-// TestEventOfFailure checks that a failed order emits an event with the error.
+// TestEventOfFailure checks that a failed order emits an event with the error, which handlers can read with a
+// placeholder. Placeholders in the error are not replaced.
 func TestEventOfFailure(t *testing.T) {
 	b := newBench(t)
 	b.issuer("one").set(errors.New("the sea is rough {env.HOME}"))
