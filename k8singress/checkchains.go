@@ -42,8 +42,8 @@ func (a *App) checkChains() error {
 }
 
 // checkChainsWithoutServers checks the chains of a configuration that contains no servers for Ingresses, so that
-// `caddy validate`, which does not start apps, finds wrong chains in it too. ctx is the context of Provision. If another
-// app that is not complete yet has requested this app, the check is left to a later call of checkChains.
+// `caddy validate`, which does not start apps, finds wrong chains in it too. ctx is the context of Provision. If
+// another app that is not complete yet has requested this app, the check is left to a later call of checkChains.
 func (a *App) checkChainsWithoutServers(ctx caddy.Context) error {
 	if len(a.config.Chains)+len(a.config.StreamChains)+len(a.config.DefaultChains) == 0 || len(ctx.Modules()) > 1 {
 		return nil

@@ -132,7 +132,8 @@ func TestValidateRefusesChains(t *testing.T) {
 		for kind, config := range kindsOfConfig {
 			t.Run(name+" "+kind, func(t *testing.T) {
 				for range tries {
-					if err := validateApps(t, config(t, test.app)); err == nil || !strings.Contains(err.Error(), test.words) {
+					err := validateApps(t, config(t, test.app))
+					if err == nil || !strings.Contains(err.Error(), test.words) {
 						t.Fatalf("the error is %v, want one with %q", err, test.words)
 					}
 				}

@@ -105,9 +105,9 @@ type Problem struct {
 	// "spec.rules[0].http.paths[1]".
 	Field   string `json:"field,omitempty"`
 	Message string `json:"message"`
-	// Summary is true if the problem summarizes problems that change often, such as the hosts without a certificate. An
-	// object has at most one summary with the same Severity, Reason and Field. If only the Message of a summary changes,
-	// users need not be notified at once.
+	// Summary is true if the problem summarizes problems that change often, such as the hosts without a certificate.
+	// An object has at most one summary with the same Severity, Reason and Field. If only the Message of a summary
+	// changes, users need not be notified at once.
 	Summary bool `json:"-"`
 }
 
