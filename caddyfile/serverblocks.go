@@ -27,13 +27,20 @@ func listeningOf(c settings.Config) []listening {
 }
 
 // contradictingServers returns a warning for each block of the global option servers whose options have no effect on
-// one of our servers, because another block applies. As in Caddy, it returns an error if two blocks have the same
-// address.
+// one of our servers, because another block applies, and for each block whose options have an effect on more addresses
+// than it names. It returns an error if two blocks for addresses of one server set an option to different values, or
+// have the same address, as in Caddy.
 func contradictingServers(c settings.Config, global []caddyfile.Segment) (all []caddyconfig.Warning, err error) {
 	for _, of := range listeningOf(c) {
 		applies := serversFor(of.addresses, global)
 		if applies == nil {
 			continue
+		}
+		// The option name needs a block with an address.
+		if address := addressOf(applies); address != "" && len(of.addresses) > 1 && !hasOption(applies, "name") {
+			all = append(all, serversWarning(applies, fmt.Sprintf(
+				"the global option servers %s takes effect on all addresses of the option %s, because they are "+
+					"addresses of one server: write servers without an address", address, of.option)))
 		}
 		for _, other := range global {
 			address := addressOf(other)
@@ -41,9 +48,10 @@ func contradictingServers(c settings.Config, global []caddyfile.Segment) (all []
 			if other.Directive() != "servers" || !isOfServer || &other[0] == &applies[0] {
 				continue
 			}
-			if address != "" && sameAs(address)(addressOf(applies)) {
-				return nil, fmt.Errorf("%s:%d: the global options servers %s and servers %s have the same address: "+
-					"put their options into one block", other[0].File, other[0].Line, addressOf(applies), address)
+			if address != "" {
+				if err := contradiction(other, applies, of.option); err != nil {
+					return nil, err
+				}
 			}
 			if lost := optionsWithout(other, applies); lost != "" {
 				all = append(all, serversWarning(other, fmt.Sprintf(
@@ -53,6 +61,33 @@ func contradictingServers(c settings.Config, global []caddyfile.Segment) (all []
 		}
 	}
 	return all, nil
+}
+
+// contradiction returns an error if two blocks with addresses of the same server have the same address, or set an
+// option to different values. option is the option with the addresses.
+func contradiction(block, applies caddyfile.Segment, option string) error {
+	one, other := addressOf(applies), addressOf(block)
+	if sameAs(other)(one) {
+		return fmt.Errorf("%s:%d: the global options servers %s and servers %s have the same address: "+
+			"put their options into one block", block[0].File, block[0].Line, one, other)
+	}
+	for _, o := range optionsIn(block) {
+		if row := findCaddyOption("servers " + o.Directive()); row == nil || row.Fate != works {
+			continue
+		}
+		if hasOption(applies, o.Directive()) && !slices.ContainsFunc(optionsIn(applies), sameText(o)) {
+			return fmt.Errorf("%s:%d: the global options servers %s and servers %s set %s to different values, but the "+
+				"addresses of the option %s are addresses of one server: put their options into one block", block[0].File, block[0].Line, one, other, o.Directive(), option)
+		}
+	}
+	return nil
+}
+
+// sameText returns a function that reports whether an option has the same words as a given one.
+func sameText(one caddyfile.Segment) func(caddyfile.Segment) bool {
+	return func(other caddyfile.Segment) bool {
+		return slices.EqualFunc(one, other, func(a, b caddyfile.Token) bool { return a.Text == b.Text })
+	}
 }
 
 // optionsWithout returns the names of the options in a block that another block does not set, separated by commas.

@@ -48,7 +48,8 @@ func TestServersPutBack(t *testing.T) {
 			`"other.listener_wrappers: use listener_wrappers of the global option servers"`},
 	} {
 		name := edit.method + " " + edit.path + " " + edit.body
-		if status := c.edits(edit.method, "http://"+admin+"/config/apps/"+edit.path, edit.body); status != http.StatusOK {
+		status := c.edits(edit.method, "http://"+admin+"/config/apps/"+edit.path, edit.body)
+		if status != http.StatusOK {
 			t.Fatalf("%s gets %d", name, status)
 		}
 		c.becomes(name+" is undone", func() error {
@@ -109,7 +110,8 @@ func (c *controller) servesBehindProxy() error {
 		if err := conn.SetDeadline(time.Now().Add(prompt)); err != nil {
 			return err
 		}
-		fmt.Fprintf(conn, "PROXY TCP4 192.0.2.1 192.0.2.2 1234 80\r\nGET / HTTP/1.1\r\nHost: h\r\nX-Long: %s\r\n\r\n", header)
+		fmt.Fprintf(conn, "PROXY TCP4 192.0.2.1 192.0.2.2 1234 80\r\n"+
+			"GET / HTTP/1.1\r\nHost: h\r\nX-Long: %s\r\n\r\n", header)
 		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {
 			return err

@@ -119,7 +119,8 @@ func (l *loop) structure(ctx context.Context) (bool, error) {
 	}
 	l.patching.memory = next
 	if len(overwritten) > 0 {
-		l.log.Info("the servers of k8singress in Caddy's configuration did not match its options, and were changed to match them",
+		l.log.Info("the servers of k8singress in Caddy's configuration did not match its options, and were changed to "+
+			"match them",
 			zap.Strings("settings", overwritten))
 	}
 	return true, nil

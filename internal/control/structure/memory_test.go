@@ -153,7 +153,8 @@ func TestMemoryOfNames(t *testing.T) {
 		"another name":     {map[string]string{"http": "other"}, func(map[string]any) {}},
 		"the default name": {nil, func(map[string]any) {}},
 		"exchanged names":  {map[string]string{"http": "secure", "https": "web"}, func(map[string]any) {}},
-		"replaced":         {map[string]string{"http": "web", "https": "secure"}, func(web map[string]any) { clear(web) }},
+		"replaced": {map[string]string{"http": "web", "https": "secure"},
+			func(web map[string]any) { clear(web) }},
 		"another name without wrappers": {map[string]string{"http": "other", "https": "secure"},
 			func(web map[string]any) { delete(web, "listener_wrappers") }},
 	} {

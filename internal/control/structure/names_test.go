@@ -24,7 +24,8 @@ func TestServerNames(t *testing.T) {
 		t.Errorf("the servers are %v", servers)
 	}
 	servers["edge"].(map[string]any)["routes"] = []any{}
-	if got := (structure.Memory{}).Overwrites(config, options); len(got) != 1 || !strings.HasPrefix(got[0], "edge.routes: ") {
+	got := structure.Memory{}.Overwrites(config, options)
+	if len(got) != 1 || !strings.HasPrefix(got[0], "edge.routes: ") {
 		t.Errorf("the overwritten settings are %q", got)
 	}
 	if got := structure.OwnName(options, "edge"); got != structure.HTTPServer {
