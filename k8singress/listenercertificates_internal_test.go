@@ -99,11 +99,13 @@ func TestCertificatesOfListeners(t *testing.T) {
 	var said string
 	for _, v := range e.Certificates().Problems() {
 		if v.Object.String() == "Gateway/shop/gw" {
-			said += fmt.Sprint(v.Problems)
+			for _, p := range v.Problems {
+				said += fmt.Sprintln(p.Severity, p.Reason, p.Message)
+			}
 		}
 	}
-	want := "[{error SecretNotFound  Secret shop/b, which does not exist or may not be read; the last good " +
-		"certificate is used until it does}]"
+	want := "error SecretNotFound Secret shop/b, which does not exist or may not be read; the last good certificate " +
+		"is used until it does\n"
 	if said != want {
 		t.Errorf("the object is told %s, want %s", said, want)
 	}
