@@ -76,8 +76,9 @@ func contradiction(block, applies caddyfile.Segment, option string) error {
 			continue
 		}
 		if hasOption(applies, o.Directive()) && !slices.ContainsFunc(optionsIn(applies), sameText(o)) {
-			return fmt.Errorf("%s:%d: the global options servers %s and servers %s set %s to different values, but the "+
-				"addresses of the option %s are addresses of one server: put their options into one block", block[0].File, block[0].Line, one, other, o.Directive(), option)
+			return fmt.Errorf("%s:%d: the global options servers %s and servers %s set %s to different values, but "+
+				"the addresses of the option %s are addresses of one server: put their options into one block",
+				block[0].File, block[0].Line, one, other, o.Directive(), option)
 		}
 	}
 	return nil

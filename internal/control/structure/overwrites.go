@@ -65,8 +65,7 @@ func (m Memory) loses(name string, existing, wanted map[string]any) bool {
 		(isReplaced(existing, wanted) || lacksWrappers(existing, wanted))
 }
 
-// overwrites returns a text for each setting of the server with the given name whose existing value is not the one that
-// Merge sets.
+// overwrites returns a text for each setting of the server with the given name that Merge would change.
 func (m Memory) overwrites(name string, existing, wanted map[string]any, c settings.Config) (all []string) {
 	if wanted == nil {
 		return nil
