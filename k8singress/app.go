@@ -59,13 +59,14 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "k8singress", New: func() caddy.Module { return new(App) }}
 }
 
-// appOf returns the k8singress app of the configuration that ctx belongs to.
+// appOf returns the k8singress app of the configuration that ctx belongs to, for a module that is being provisioned with
+// ctx. It returns an error if a chain of the app cannot be provisioned.
 func appOf(ctx caddy.Context) (*App, error) {
 	app, err := ctx.App("k8singress")
 	if err != nil {
 		return nil, err
 	}
-	return app.(*App), nil
+	return app.(*App), app.(*App).CheckChains(ctx)
 }
 
 // Services returns the registry in which Caddy modules follow Services to which no Kubernetes object refers. It must be
@@ -108,7 +109,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if err := a.registerMetrics(ctx.GetMetricsRegistry()); err != nil {
 		return err
 	}
-	return a.checkChainsWithoutServers(ctx)
+	return a.CheckChains(ctx)
 }
 
 // settings converts the options to the form in which the packages of the controller use them. Both forms have the same

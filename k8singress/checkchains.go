@@ -7,20 +7,15 @@ import (
 	"slices"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
 	"github.com/k8singress/k8singress/l4app"
 )
 
 // checkChains returns an error if a chain or stream chain of the configuration cannot be provisioned, or if a default
 // chain does not exist. It provisions one copy of each chain and discards it. Ingresses get copies of their own when
-// the configuration takes effect, so the check leaves the chains of the running configuration alone.
-//
-// The handlers of a chain may need other apps, as the handlers of a site do, so the check must not begin while the tls
-// app is being provisioned. The first of these calls checks, and the other calls do nothing:
-//
-//   - Provision of the handler in the servers for Ingresses. By then, the tls app is complete.
-//   - Provision of the app, through checkChainsWithoutServers.
-//   - Start of the app. By then, all apps are complete.
+// the configuration takes effect, so the check leaves the chains of the running configuration alone. Only the first
+// call checks, and the other calls do nothing.
 func (a *App) checkChains() error {
 	if a.chainsChecked {
 		return nil
@@ -41,11 +36,16 @@ func (a *App) checkChains() error {
 	return l4app.CheckStreamChains(a.ctx, a.config.StreamChains)
 }
 
-// checkChainsWithoutServers checks the chains of a configuration that contains no servers for Ingresses, so that
-// `caddy validate`, which does not start apps, finds wrong chains in it too. ctx is the context of Provision. If
-// another app that is not complete yet has requested this app, the check is left to a later call of checkChains.
-func (a *App) checkChainsWithoutServers(ctx caddy.Context) error {
-	if len(a.config.Chains)+len(a.config.StreamChains)+len(a.config.DefaultChains) == 0 || len(ctx.Modules()) > 1 {
+// CheckChains checks the chains while the apps of the configuration are being provisioned, so that `caddy validate`,
+// which does not start apps, finds wrong chains too. ctx is the context of the module that is being provisioned. Each
+// module that requests the app must call it, because Caddy provisions the apps in random order.
+//
+// The handlers of a chain may need other apps, as the handlers of a site do. So while the tls app is being provisioned,
+// which requests this app for its certificates, CheckChains leaves the check to a later call: of a module in the http
+// or layer4 app, or, if there is none, of Start.
+func (a *App) CheckChains(ctx caddy.Context) error {
+	c := &a.config
+	if a.chainsChecked || len(c.Chains)+len(c.StreamChains)+len(c.DefaultChains) == 0 || insideTLS(ctx) {
 		return nil
 	}
 	// Provision the http app, and the tls app with it, because handlers in chains may look into them. If this fails,
@@ -54,4 +54,12 @@ func (a *App) checkChainsWithoutServers(ctx caddy.Context) error {
 		return nil
 	}
 	return a.checkChains()
+}
+
+// insideTLS reports whether the module that is being provisioned with ctx is a part of the tls app.
+func insideTLS(ctx caddy.Context) bool {
+	return slices.ContainsFunc(ctx.Modules(), func(m caddy.Module) bool {
+		_, ok := m.(*caddytls.TLS)
+		return ok
+	})
 }

@@ -101,6 +101,23 @@ func withSites(_ testing.TB, app string) string {
 
 func alone(_ testing.TB, app string) string { return `{"apps":{"k8singress":` + app + `}}` }
 
+// dynamicUpstreams are the apps of a configuration with a site whose upstreams are a Service.
+const dynamicUpstreams = `"http":{"servers":{"site":{"listen":["127.0.0.1:18081"],"routes":[{"handle":[` +
+	`{"handler":"reverse_proxy","dynamic_upstreams":{"source":"k8singress","service":"shop/web:80"}}]}]}}}`
+
+// layer4Handler are the apps of a configuration with a TCP port that is forwarded to a Service.
+const layer4Handler = `"layer4":{"servers":{"db":{"listen":["127.0.0.1:18082"],"routes":[{"handle":[` +
+	`{"handler":"k8singress","service":"shop/db:5432"}]}]}}}`
+
+// requesting returns a function that returns a configuration with the app, and with other apps that request it.
+func requesting(others string) func(testing.TB, string) string {
+	return func(_ testing.TB, app string) string { return `{"apps":{` + others + `,"k8singress":` + app + `}}` }
+}
+
+// forCertificates is a tls app that requests the app k8singress for certificates.
+const forCertificates = `"tls":{"automation":{"policies":[{"get_certificate":[{"via":"k8singress"},` +
+	`{"via":"k8singress_test_last"}]}]}}`
+
 func validateApps(t testing.TB, config string) error {
 	t.Helper()
 	var c caddy.Config
@@ -114,6 +131,10 @@ func validateApps(t testing.TB, config string) error {
 // kindsOfConfig are the configurations in which the apps are provisioned in different ways.
 var kindsOfConfig = map[string]func(testing.TB, string) string{
 	"with servers": withServers, "with sites": withSites, "without http": alone,
+	"with dynamic upstreams":                  requesting(dynamicUpstreams),
+	"with the layer4 handler":                 requesting(layer4Handler),
+	"with certificates and dynamic upstreams": requesting(forCertificates + "," + dynamicUpstreams),
+	"with certificates and a layer4 handler":  requesting(forCertificates + "," + layer4Handler),
 }
 
 // TestValidateRefusesChains checks that a configuration with a wrong chain is refused before it starts, whichever app
@@ -147,7 +168,7 @@ func TestValidateRefusesChains(t *testing.T) {
 func TestValidateProvisionsChainsOnce(t *testing.T) {
 	for kind, config := range kindsOfConfig {
 		app := fmt.Sprintf(`{"chains":{"c":[{"handle":[{"handler":"k8singress_test_counted","needs_tls":%t}]}]}}`,
-			kind == "with servers")
+			strings.Contains(config(t, "{}"), "k8singress_test_last"))
 		for range tries {
 			provisioned.Store(0)
 			cleanedUp.Store(0)

@@ -42,9 +42,6 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := app.checkChains(); err != nil {
-		return err
-	}
 	h.answerer = answerer{
 		table: app.engine.Table(), errors: errorLog, proxies: proxiesOf(ctx, app),
 		passesOn: h.PassThru, errorRoutes: true,

@@ -63,6 +63,9 @@ func (u *Upstreams) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := app.CheckChains(ctx); err != nil {
+		return err
+	}
 	u.service = app.Services().Follow(ir.FollowedPort{ServicePort: port, Protocol: ir.TCP})
 	return nil
 }

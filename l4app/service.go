@@ -29,6 +29,9 @@ type controller interface {
 	Ports() *Ports
 	// Services returns the registry in which Caddy modules follow Services.
 	Services() *services.Registry
+	// CheckChains returns an error if a chain of the app cannot be provisioned. A module that requests the app calls
+	// it while ctx provisions the module.
+	CheckChains(ctx caddy.Context) error
 }
 
 // drainGuests rejects new connections of handlers in the user's own layer4 app, and waits until the open ones have
@@ -148,6 +151,9 @@ func (h *Handler) follow(ctx caddy.Context) error {
 	}
 	app, err := ownapp.ForService[controller](ctx, h.Service)
 	if err != nil {
+		return err
+	}
+	if err := app.CheckChains(ctx); err != nil {
 		return err
 	}
 	if scopeOf(ctx) == nil {
