@@ -59,8 +59,8 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "k8singress", New: func() caddy.Module { return new(App) }}
 }
 
-// appOf returns the k8singress app of the configuration that ctx belongs to, for a module that is being provisioned with
-// ctx. It returns an error if a chain of the app cannot be provisioned.
+// appOf returns the k8singress app of the configuration that ctx belongs to. It must be called while ctx provisions a
+// module. It returns an error if a chain of the app cannot be provisioned.
 func appOf(ctx caddy.Context) (*App, error) {
 	app, err := ctx.App("k8singress")
 	if err != nil {
