@@ -114,8 +114,8 @@ func (s *Server) watch(ctx context.Context) {
 			return
 		}
 		var now *state
-		if source := s.source.Load(); *source != nil {
-			now = stateOf(*source, time.Now())
+		if source := s.currentSource(); source != nil {
+			now = stateOf(source, time.Now())
 		}
 		before := s.Verdicts()
 		s.state.Store(now)

@@ -33,6 +33,11 @@ func problemsOfFiles(t *testing.T) {
 	defer cancel()
 	folder := t.TempDir()
 	certificate, key := filepath.Join(folder, "cert"), filepath.Join(folder, "key")
+	// Run begins before the configuration is complete, and may have to wait for it.
+	time.Sleep(time.Minute)
+	if got := gauges(t, s); len(got) > 0 || len(s.Verdicts()) > 0 {
+		t.Errorf("before Configure: %v, %v", got, s.Verdicts())
+	}
 	// Run needs no address to read the files.
 	s.Configure("", webhook.NewFiles(certificate, key, zap.NewNop()))
 	now := time.Now()
@@ -58,13 +63,13 @@ func problemsOfFiles(t *testing.T) {
 		{"missing", func() {}, report.Error, "cert: no such file or directory: write the certificate", time.Time{}, 0},
 		{"written", func() { write(first) }, "", "", now.Add(time.Hour), 1},
 		{"half written", func() { _ = os.WriteFile(certificate, next.PEM()[:99], 0o600) }, report.Warning,
-			"the previous one is used, which expires on 2000-01-01 at 01:00:00 UTC", now.Add(time.Hour), 0},
+			"the previous one is used, which expires on 2000-01-01 at 01:01:00 UTC", now.Add(time.Hour), 0},
 		{"expired meanwhile", func() { time.Sleep(time.Hour) }, report.Error,
-			"expired on 2000-01-01 at 01:00:00 UTC: its successor cannot be read, either", now.Add(time.Hour), 0},
-		{"too early", func() { write(next) }, report.Error, "is not valid before 2000-01-01 at 02:00:00 UTC",
+			"expired on 2000-01-01 at 01:01:00 UTC: its successor cannot be read, either", now.Add(time.Hour), 0},
+		{"too early", func() { write(next) }, report.Error, "is not valid before 2000-01-01 at 02:01:00 UTC",
 			now.Add(3 * time.Hour), 1},
 		{"in time", func() { time.Sleep(time.Hour) }, "", "", now.Add(3 * time.Hour), 1},
-		{"expired", func() { time.Sleep(time.Hour) }, report.Error, "on 2000-01-01 at 03:00:00 UTC: write a new",
+		{"expired", func() { time.Sleep(time.Hour) }, report.Error, "on 2000-01-01 at 03:01:00 UTC: write a new",
 			now.Add(3 * time.Hour), 1},
 		{"renewed", func() { write(last) }, "", "", now.Add(9 * time.Hour), 1},
 	} {

@@ -34,7 +34,8 @@ const listenRetry = time.Second
 type Server struct {
 	handler *Handler
 	log     *zap.Logger
-	// source is the current source of the certificate. Each handshake uses the latest one.
+	// source is the current source of the certificate. Each handshake uses the latest one. It is nil until Configure is
+	// called, which may be long after Run.
 	source atomic.Pointer[Source]
 	// state describes the certificate. It is nil if there is no source. changes receives a value when its verdicts have
 	// changed.
@@ -71,6 +72,14 @@ func (s *Server) Configure(address string, source Source) {
 		close(s.changed)
 		s.changed = make(chan struct{})
 	}
+}
+
+// currentSource returns the current source of the certificate, or nil if there is none.
+func (s *Server) currentSource() Source {
+	if source := s.source.Load(); source != nil {
+		return *source
+	}
+	return nil
 }
 
 func (s *Server) target() (address string, changed <-chan struct{}) {
@@ -167,7 +176,7 @@ func (s *Server) server() *http.Server {
 				return nil, s.connections.handshakes.Wait(hello.Context())
 			},
 			GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-				if source := *s.source.Load(); source != nil {
+				if source := s.currentSource(); source != nil {
 					return source.GetCertificate(hello)
 				}
 				return nil, errNoSource
