@@ -16,29 +16,49 @@ type Memory struct {
 	// configuration.
 	servers map[string]map[string]any
 	names   map[string]string
+	// outside is the rest of the configuration.
+	outside map[string]any
 }
 
-// Remember returns the memory of a configuration that Merge does not change. The caller must not change the
-// configuration afterwards.
+// Remember returns the memory of a configuration that Merge does not change.
 func Remember(config map[string]any, c settings.Config) Memory {
-	m := Memory{map[string]map[string]any{}, map[string]string{}}
+	config = Tree(config)
+	m := Memory{servers: map[string]map[string]any{}, names: map[string]string{}}
 	servers := Branch(config, "apps", "http", "servers")
 	for _, own := range ours {
 		if server := Branch(servers, nameOf(c, own)); server != nil {
 			m.servers[own], m.names[own] = server, nameOf(c, own)
 		}
 	}
+	m.outside = m.outsideOf(config, c)
 	return m
 }
 
-// about returns the memory that is valid for a configuration. A client that edits the running configuration leaves our
-// TLS policy in it. A configuration without the policy is a new one, such as JSON with only our app, and what an older
-// configuration had must not come back: it may have trusted other proxies.
-func (m Memory) about(config map[string]any) Memory {
-	if !hasOurPolicy(config) {
+// about returns the memory that is valid for a configuration. It is valid only if a client has edited our servers and
+// nothing else. Any other configuration may be a new one, and what an older configuration had must not come back: it
+// may have trusted other proxies.
+func (m Memory) about(config map[string]any, c settings.Config) Memory {
+	if m.outside == nil || !reflect.DeepEqual(m.outside, m.outsideOf(config, c)) {
 		return Memory{}
 	}
 	return m
+}
+
+// outsideOf returns a copy of a configuration without our servers and their names.
+func (m Memory) outsideOf(config map[string]any, c settings.Config) map[string]any {
+	outside := Tree(config)
+	servers := Branch(outside, "apps", "http", "servers")
+	former := m.formerNames(servers, c)
+	for _, own := range ours {
+		delete(servers, own)
+		delete(servers, nameOf(c, own))
+		delete(servers, former[own])
+	}
+	if len(servers) == 0 {
+		delete(Branch(outside, "apps", "http"), "servers")
+	}
+	delete(Branch(outside, "apps", "k8singress"), "server_names")
+	return outside
 }
 
 // hasOurPolicy reports whether a configuration contains our TLS policy, which Merge adds to every configuration.
@@ -53,27 +73,44 @@ func hasOurPolicy(config map[string]any) bool {
 // completed returns one of our servers with all wanted settings. It keeps the administrator's settings in existing, and
 // restores those in the memory. existing is nil if the configuration does not contain the server.
 func (m Memory) completed(name string, existing, wanted map[string]any, c settings.Config) map[string]any {
-	server := map[string]any{}
-	maps.Copy(server, existing)
-	m.restore(name, server, wanted)
+	server := m.restored(name, existing)
 	for key, value := range wanted {
 		server[key] = merged(name, key, server[key], value, c)
 	}
 	return server
 }
 
-// restore adds settings in the memory that a server lacks: all of them if a client has replaced the server, and
-// otherwise only those for which Merge would set a default.
-func (m Memory) restore(name string, server, wanted map[string]any) {
-	known, replaced := m.servers[name], isReplaced(server, wanted)
+// restored returns a copy of a server with settings from the memory: all of them if the server is missing. A server
+// that exists gets back only limits that it lacks. Other settings, such as trusted_proxies or the wrapper
+// proxy_protocol, can make us trust more clients than the author of this server wanted.
+func (m Memory) restored(name string, existing map[string]any) map[string]any {
+	server, known := map[string]any{}, m.servers[name]
+	if existing == nil {
+		maps.Copy(server, known)
+		return server
+	}
+	maps.Copy(server, existing)
 	for key, value := range known {
-		if server[key] == nil && (replaced || slices.Contains(adjustableKeys, key)) {
+		if server[key] == nil && (slices.Contains(adjustableKeys, key) || key == "trusted_proxies_strict") {
 			server[key] = value
 		}
 	}
-	if known != nil && lacksWrappers(server, wanted) {
-		server["listener_wrappers"] = known["listener_wrappers"]
+	return server
+}
+
+// lost returns the administrator's settings in the memory that a server lacks after Merge has changed it from existing
+// to completed.
+func (m Memory) lost(name string, existing, wanted, completed map[string]any) (keys []string) {
+	known := m.servers[name]
+	for _, key := range slices.Sorted(maps.Keys(known)) {
+		if completed[key] == nil {
+			keys = append(keys, key)
+		}
 	}
+	if administratorsWrappers(known["listener_wrappers"]) != nil && existing != nil && lacksWrappers(existing, wanted) {
+		keys = append(keys, "listener_wrappers")
+	}
+	return keys
 }
 
 // isReplaced reports whether a server lacks settings that every server of ours has and that nothing but our options may

@@ -21,7 +21,7 @@ func Merge(config map[string]any, c settings.Config) error { return Memory{}.Mer
 // Merge does the same as the function Merge, and restores settings of our servers that a client of the admin API has
 // deleted.
 func (m Memory) Merge(config map[string]any, c settings.Config) error {
-	m = m.about(config)
+	m = m.about(config, c)
 	if err := m.useOwnNames(config, c); err != nil {
 		return err
 	}
@@ -80,9 +80,11 @@ func (m Memory) mergeHTTP(apps, structure map[string]any, c settings.Config) err
 			delete(servers, name)
 			continue
 		}
-		existing, err := Child(servers, name)
-		if err != nil {
-			return err
+		var existing map[string]any
+		if servers[name] != nil {
+			if existing, err = Child(servers, name); err != nil {
+				return err
+			}
 		}
 		servers[name] = m.completed(name, existing, server, c)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/k8singress/k8singress/internal/model/settings"
@@ -47,22 +48,44 @@ func (m Memory) useOwnNames(config map[string]any, c settings.Config) error {
 }
 
 // recognizes reports whether a server with the name that the options give to one of our servers is ours. Without our
-// listener wrapper, it is ours only if our server had this name before.
+// listener wrapper, it is ours only if our server had this name and these addresses before.
 func (m Memory) recognizes(own, name string, server map[string]any) bool {
-	return m.names[own] == name || slices.ContainsFunc(wrappersOf(server), isOurs)
+	return slices.ContainsFunc(wrappersOf(server), isOurs) ||
+		m.names[own] == name && m.hasAddressesOf(own, server)
 }
 
 // useFormerNames gives default names to our servers that still have a name that the options gave them before. All of
 // them lose the name first, because two servers may have exchanged their names.
 func (m Memory) useFormerNames(servers map[string]any, c settings.Config) {
 	found := map[string]any{}
-	for own, name := range m.names {
-		if servers[name] != nil && name != nameOf(c, own) {
-			found[own] = servers[name]
-			delete(servers, name)
-		}
+	for own, name := range m.formerNames(servers, c) {
+		found[own] = servers[name]
+		delete(servers, name)
 	}
 	maps.Copy(servers, found)
+}
+
+// formerNames returns the names of our servers that still have a name that the options gave them before. The keys are
+// their default names. A server with such a name is ours only if it has our addresses, and our listener wrapper or our
+// routes, because a site can have the name by now.
+func (m Memory) formerNames(servers map[string]any, c settings.Config) map[string]string {
+	found := map[string]string{}
+	for own, name := range m.names {
+		server := Branch(servers, name)
+		if name == nameOf(c, own) || servers[own] != nil || !m.hasAddressesOf(own, server) {
+			continue
+		}
+		if slices.ContainsFunc(wrappersOf(server), isOurs) ||
+			reflect.DeepEqual(server["routes"], m.servers[own]["routes"]) {
+			found[own] = name
+		}
+	}
+	return found
+}
+
+// hasAddressesOf reports whether a server listens on the same addresses as one of our servers in the memory.
+func (m Memory) hasAddressesOf(own string, server map[string]any) bool {
+	return server != nil && reflect.DeepEqual(server["listen"], m.servers[own]["listen"])
 }
 
 // useNames undoes useOwnNames.

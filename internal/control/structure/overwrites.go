@@ -33,7 +33,7 @@ var optionOf = map[string]string{HTTPServer: "http", HTTPSServer: "https", Healt
 // that the memory does not hold. It returns nil if Merge only adds our servers to a new configuration.
 func (m Memory) Overwrites(config map[string]any, c settings.Config) (all []string) {
 	isNew := !hasOurPolicy(config)
-	m, config = m.about(config), Tree(config)
+	m, config = m.about(config, c), Tree(config)
 	if err := m.useOwnNames(config, c); err != nil {
 		return nil // Merge returns the error.
 	}
@@ -52,12 +52,14 @@ func (m Memory) Overwrites(config map[string]any, c settings.Config) (all []stri
 			all = append(all, fmt.Sprintf("%s: use the option %s", nameOf(c, name), optionOf[name]))
 		}
 		if server != nil && !isNew && m.loses(name, existing, server) {
-			all = append(all, nameOf(c, name)+": what the global option servers sets for it is lost until the "+
-				"next reload of the Caddyfile")
+			all = append(all, nameOf(c, name)+": what the global option servers sets for it is "+untilReload)
 		}
 	}
 	return all
 }
+
+// untilReload says how long settings of the administrator are lost.
+const untilReload = "lost until the next reload of the Caddyfile"
 
 // loses reports whether a server has lost settings of the administrator that the memory does not hold.
 func (m Memory) loses(name string, existing, wanted map[string]any) bool {
@@ -66,6 +68,7 @@ func (m Memory) loses(name string, existing, wanted map[string]any) bool {
 }
 
 // overwrites returns a text for each setting of the server with the given name that Merge would change.
+// If there are any, it also says which settings of the administrator Merge does not restore.
 func (m Memory) overwrites(name string, existing, wanted map[string]any, c settings.Config) (all []string) {
 	if wanted == nil {
 		return nil
@@ -82,6 +85,11 @@ func (m Memory) overwrites(name string, existing, wanted map[string]any, c setti
 			text += ": use " + other
 		}
 		all = append(all, text)
+	}
+	if len(all) > 0 {
+		for _, key := range m.lost(name, existing, wanted, completed) {
+			all = append(all, fmt.Sprintf("%s.%s: %s", nameOf(c, name), key, untilReload))
+		}
 	}
 	return all
 }
