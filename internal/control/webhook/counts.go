@@ -32,8 +32,11 @@ type counters struct {
 
 // resultOf maps the status of an error to the label of the metric.
 var resultOf = map[int]string{
-	413: "too_large", 429: "too_many", 503: "no_answer", 500: "no_answer",
+	413: "too_large", 429: "too_many", 503: noAnswer, 500: noAnswer,
 }
+
+// noAnswer is the result of a review that failed although the request was valid.
+const noAnswer = "no_answer"
 
 func newCounters() *counters {
 	c := &counters{results: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -41,7 +44,7 @@ func newCounters() *counters {
 		Help: "The number of requests to the admission webhook, by result: the Ingress was allowed or refused, the " +
 			"request was invalid or too large, there were too many at a time, or the webhook could not answer.",
 	}, []string{"result"})}
-	for _, result := range []string{"allowed", "refused", "invalid", "too_large", "too_many", "no_answer"} {
+	for _, result := range []string{"allowed", "refused", "invalid", "too_large", "too_many", noAnswer} {
 		c.results.WithLabelValues(result)
 	}
 	return c
@@ -58,13 +61,15 @@ func (c *counters) reviewed(allowed bool, last Last) {
 	c.results.WithLabelValues("refused").Inc()
 }
 
-func (c *counters) failed(status int) {
+// failed counts an error with the given status, and returns the label for it.
+func (c *counters) failed(status int) (result string) {
 	c.errors.Add(1)
 	result, ok := resultOf[status]
 	if !ok {
 		result = "invalid"
 	}
 	c.results.WithLabelValues(result).Inc()
+	return result
 }
 
 // Counts returns the numbers of reviews.

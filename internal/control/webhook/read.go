@@ -58,13 +58,18 @@ func (g *reading) admit(ctx context.Context, size int64) (err error) {
 // piece reads and decodes one piece. It returns io.EOF at the end of the body. While it waits for the client, other
 // reviews may work.
 func (g *reading) piece(from io.Reader, buffer []byte) error {
+	select {
+	case <-g.decoder.work.ended:
+		return errLate // The review has waited for others, and the client for the review.
+	default:
+	}
 	n, err := from.Read(buffer)
 	g.size += int64(n)
 	switch {
 	case g.size > maxBody:
 		return errLarge
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return errLate
+		return errNoBody
 	case err != nil && !errors.Is(err, io.EOF):
 		return bad("cannot read the body: %v", err)
 	}

@@ -27,6 +27,9 @@ import (
 // path is the path of ingress-nginx's webhook, which existing ValidatingWebhookConfigurations contain.
 const path = "/networking/v1/ingresses"
 
+// warnEvery is the minimum interval between two warnings in the log about reviews that got no answer.
+const warnEvery = time.Minute
+
 // The limits of all reviews together. A review that exceeds maxTime gets an error instead of an answer, so
 // failurePolicy in the ValidatingWebhookConfiguration decides. This is safe: the controller treats an Ingress that is
 // stored as strictly as the webhook does.
@@ -51,6 +54,8 @@ type Handler struct {
 	large  *largeReviews
 	memory *semaphore.Weighted
 	counts *counters
+	// warned is the time of the last warning about a failed review, in nanoseconds since 1970.
+	warned atomic.Int64
 }
 
 // NewHandler returns a handler that answers with 503 until SetView is called. While leaving returns true, responses ask
@@ -93,13 +98,23 @@ func (h *Handler) fail(w http.ResponseWriter, err error) {
 	if r := (*refused)(nil); errors.As(err, &r) {
 		status, text = r.status, r.text
 	}
-	h.counts.failed(status)
-	h.log.Debug("an admission review failed", zap.Int("status", status), zap.Error(err))
+	level := zap.DebugLevel
+	if h.counts.failed(status) == noAnswer && h.mayWarn() {
+		level = zap.WarnLevel
+	}
+	h.log.Log(level, "an admission review failed", zap.Int("status", status), zap.Error(err))
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, text) // The client has gone if this fails.
+}
+
+// mayWarn reports whether the last warning was long ago. Other failures are logged at debug level, because clients can
+// cause any number of them.
+func (h *Handler) mayWarn() bool {
+	last, now := h.warned.Load(), time.Now().UnixNano()
+	return time.Duration(now-last) >= warnEvery && h.warned.CompareAndSwap(last, now)
 }
 
 var (
@@ -109,6 +124,9 @@ var (
 	errBusy   = &refused{http.StatusTooManyRequests, "too many reviews at a time: try again"}
 	errLate   = &refused{http.StatusServiceUnavailable, "the review took longer than 1 second"}
 	errEarly  = &refused{http.StatusServiceUnavailable, "the Ingresses have not been read yet"}
+	// The client causes these errors, so they do not count as failures of the webhook.
+	errNoBody = &refused{http.StatusRequestTimeout, "the body has not arrived within 1 second"}
+	errGone   = &refused{http.StatusRequestTimeout, "the client has closed the connection"}
 )
 
 func (h *Handler) handle(w http.ResponseWriter, r *http.Request, begin time.Time) (
@@ -138,7 +156,11 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, begin time.Time
 	}
 	ctx, cancel := context.WithDeadline(r.Context(), begin.Add(maxTime))
 	defer cancel()
-	return h.review(ctx, view, r, begin)
+	answer, err := h.review(ctx, view, r, begin)
+	if errors.Is(err, errLate) && r.Context().Err() != nil {
+		err = errGone
+	}
+	return answer, err
 }
 
 // review reads and decodes the body of a review, and decides about it.

@@ -15,7 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest"
+	"go.uber.org/zap/zaptest/observer"
 	admissionv1 "k8s.io/api/admission/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
@@ -36,6 +41,8 @@ type running struct {
 	authority *fixture.Identity
 	// leaving is the result of the function that the handler calls.
 	leaving bool
+	// warnings has the warnings and errors in the log of the handler.
+	warnings *observer.ObservedLogs
 }
 
 // source is a webhook.Source that returns the result of the function.
@@ -46,7 +53,10 @@ func (s source) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 // start starts a webhook that listens until the test ends.
 func start(t testing.TB) *running {
 	r := &running{TB: t, address: fixture.Address(t), authority: fixture.Authority(t, nil, "authority")}
-	r.handler = webhook.NewHandler(func() bool { return r.leaving }, zaptest.NewLogger(t))
+	core, warnings := observer.New(zap.WarnLevel)
+	r.warnings = warnings
+	r.handler = webhook.NewHandler(func() bool { return r.leaving }, zaptest.NewLogger(t,
+		zaptest.WrapOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core { return zapcore.NewTee(c, core) }))))
 	r.server = webhook.NewServer(r.handler, zaptest.NewLogger(t))
 	roots := x509.NewCertPool()
 	roots.AddCert(r.authority.Leaf)
@@ -318,7 +328,7 @@ func TestTooMany(t *testing.T) {
 	defer refused.Close()
 	_, writers, statuses := r.occupied()
 	for range writers {
-		if status := fixture.Receive(t, "a status", statuses); status != http.StatusServiceUnavailable {
+		if status := fixture.Receive(t, "a status", statuses); status != http.StatusRequestTimeout {
 			t.Errorf("the status of a slow review is %d", status)
 		}
 	}
@@ -330,6 +340,9 @@ func TestTooMany(t *testing.T) {
 	}
 	if _, err := io.Copy(io.Discard, refused); err != nil {
 		t.Errorf("the connection of a refused request stays open: %v", err)
+	}
+	if n := r.count("no_answer"); n != 0 || r.count("invalid") < 10 || r.warnings.Len() > 0 {
+		t.Errorf("bodies that do not arrive count as %v failures of the webhook: %v", n, r.warnings.All())
 	}
 	r.answer(review("{}"))
 }
@@ -357,13 +370,31 @@ func TestTooManyLarge(t *testing.T) {
 	})
 }
 
-// TestNotReady checks that there is no decision before the objects have been read.
+// TestNotReady checks that there is no decision before the objects have been read, and that the log says so, once.
 func TestNotReady(t *testing.T) {
 	r := start(t)
 	r.handler.SetView(nil)
-	if status, text := r.post(path, strings.NewReader(review("{}"))); status != 503 {
-		t.Errorf("%d: %s", status, text)
+	for range 3 {
+		if status, text := r.post(path, strings.NewReader(review("{}"))); status != 503 {
+			t.Errorf("%d: %s", status, text)
+		}
 	}
+	if all := r.warnings.All(); len(all) != 1 || all[0].ContextMap()["error"] != "the Ingresses have not been read yet" {
+		t.Errorf("the warnings are %v", all)
+	}
+	if n := r.count("no_answer"); n != 3 {
+		t.Errorf("%v reviews got no answer", n)
+	}
+}
+
+// count returns the number of reviews with a result.
+func (r *running) count(result string) float64 {
+	r.Helper()
+	var m dto.Metric
+	if err := r.handler.Collector().(*prometheus.CounterVec).WithLabelValues(result).Write(&m); err != nil {
+		r.Fatal(err)
+	}
+	return m.GetCounter().GetValue()
 }
 
 // TestAddressChanges checks that the server moves to another address, and that reviews in progress are completed.
