@@ -31,9 +31,9 @@ const putBackCaddyfile = `{
 	admin %[2]s
 `
 
-// TestServersPutBack checks that the server for HTTP keeps what Caddy's global option servers has set for it if a client
-// of the admin API deletes or renames it, and that the log names the options to use. A server that the client replaces
-// does not trust the proxies of the server before, and the name that our server had before can be the name of a site.
+// TestServersPutBack checks that the server for HTTP keeps what Caddy's global option servers has set for it if a
+// client of the admin API deletes or renames it, and that the log names the options to use. A server that the client
+// replaces does not trust the proxies of the server before, and a site can have the name that our server had before.
 func TestServersPutBack(t *testing.T) {
 	c, admin := newController(t), fixture.Address(t)
 	file := filepath.Join(t.TempDir(), "Caddyfile")
