@@ -19,7 +19,8 @@ type recorder struct{ *httptest.ResponseRecorder }
 
 func (recorder) SetReadDeadline(time.Time) error { return nil }
 
-// TestClientGone checks that a review whose client has closed the connection does not count as a failure of the webhook.
+// TestClientGone checks that a review whose client has closed the connection does not count as a failure of the
+// webhook.
 func TestClientGone(t *testing.T) {
 	h := NewHandler(func() bool { return false }, zap.NewNop())
 	h.SetView(&translate.View{})

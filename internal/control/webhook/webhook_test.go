@@ -379,7 +379,8 @@ func TestNotReady(t *testing.T) {
 			t.Errorf("%d: %s", status, text)
 		}
 	}
-	if all := r.warnings.All(); len(all) != 1 || all[0].ContextMap()["error"] != "the Ingresses have not been read yet" {
+	const early = "the Ingresses have not been read yet"
+	if all := r.warnings.All(); len(all) != 1 || all[0].ContextMap()["error"] != early {
 		t.Errorf("the warnings are %v", all)
 	}
 	if n := r.count("no_answer"); n != 3 {
