@@ -91,7 +91,7 @@ type Manager struct {
 	// denied. warned is the time of the last warning about the module.
 	pending   map[*demand]bool
 	pendingIn map[string]int
-	asks      *turns.Queue[*demand]
+	asks      *turns.Queue[*ask]
 	denied    denials
 	warned    time.Time
 	// requestsChanged is true if another replica may have stored a request for a certificate. searched is the time when
@@ -109,7 +109,7 @@ func New(log *zap.Logger) *Manager {
 		renewals: turns.New[*host](maxRenewals, maxRenewals/2), ariPolls: turns.New[*host](maxARIPolls, maxARIPolls),
 		read: make(chan struct{}), delayed: delayqueue.New[*host](),
 		pending: map[*demand]bool{}, pendingIn: map[string]int{},
-		asks: turns.New[*demand](maxAsks, maxAsks/2),
+		asks: turns.New[*ask](maxAsks, maxAsks/2),
 	}
 	close(m.read)
 	m.metrics = newMetrics(m)
@@ -136,6 +136,7 @@ func (m *Manager) Configure(ctx caddy.Context, o Options) error {
 	m.mu.Unlock()
 	m.RecheckOnDemand()
 	if last != nil {
+		close(last.replaced)
 		last.release()
 	}
 	m.kick.Send()

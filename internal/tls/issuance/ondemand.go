@@ -50,6 +50,18 @@ type demand struct {
 	// handedOver is true if this replica has stored a request for the leader. requested is true if this replica is the
 	// leader and has found such a request, which it must delete in the end.
 	handedOver, requested bool
+	// ask is the name's value in the queue for the permission module of the current configuration.
+	ask *ask
+}
+
+// ask is a value in the queue of names about which the permission module must be asked. While a call of the module of a
+// previous configuration has not ended, its ask counts towards maxAsks, and the demand has another ask.
+type ask struct{ *demand }
+
+func newDemand(name string) *demand {
+	d := &demand{name: name}
+	d.ask = &ask{d}
+	return d
 }
 
 // OnDemand returns the certificate for the server name of a TLS handshake, if an object requests certificates on demand
@@ -114,7 +126,7 @@ func (m *Manager) demand(name string, now time.Time) (d *demand, full bool) {
 		return nil, true
 	case d == nil:
 		m.makeRoom()
-		d = &demand{name: name}
+		d = newDemand(name)
 		m.demands.Set(name, d)
 	}
 	d.origin = origin
@@ -122,7 +134,7 @@ func (m *Manager) demand(name string, now time.Time) (d *demand, full bool) {
 	d.pending, d.since, d.done, d.released, d.handedOver = true, now, make(chan struct{}), false, false
 	m.pending[d] = true
 	m.pendingIn[origin.Namespace]++
-	m.asks.Push(origin.Namespace, d, true)
+	m.asks.Push(origin.Namespace, d.ask, true)
 	m.kick.Send()
 	return d, false
 }
@@ -193,7 +205,7 @@ func (m *Manager) forgetDemand(d *demand) {
 }
 
 func (m *Manager) dropDemand(d *demand) {
-	m.asks.Remove(d)
+	m.asks.Remove(d.ask)
 	m.settle(d)
 	if m.demands.Get(d.name) == d {
 		m.demands.Delete(d.name)

@@ -328,15 +328,19 @@ func TestOnDemandBudget(t *testing.T) {
 }
 
 // TestAskDuringReload checks that the permission module of the current configuration decides, although the previous
-// module responds after the reload.
+// module responds after the reload, and that it is asked at once.
 func TestAskDuringReload(t *testing.T) {
 	deny := func(context.Context, string) error { return caddytls.ErrPermissionDenied }
 	for name, test := range map[string]struct {
 		before, after func(context.Context, string) error
 		orders        int
+		// hangs is true if the previous module does not respond before the handshake has ended.
+		hangs bool
 	}{
-		"denied":  {before: allow, after: deny, orders: 0},
-		"allowed": {before: deny, after: allow, orders: 1},
+		"denied":               {before: allow, after: deny, orders: 0},
+		"allowed":              {before: deny, after: allow, orders: 1},
+		"denied, with a hang":  {before: allow, after: deny, orders: 0, hangs: true},
+		"allowed, with a hang": {before: deny, after: allow, orders: 1, hangs: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -353,9 +357,17 @@ func TestAskDuringReload(t *testing.T) {
 			fixture.Receive(t, "the question", asked)
 			after := b.gate(test.after)
 			r.configure(b.options())
-			close(reloaded)
+			respond := sync.OnceFunc(func() { close(reloaded) })
+			defer respond()
+			if !test.hangs {
+				respond()
+			}
+			began := time.Now()
 			if c := fixture.Receive(t, "the end of the handshake", certificates); (c != nil) != (test.orders > 0) {
 				t.Errorf("the certificate is %v", c)
+			}
+			if waited := time.Since(began); waited >= askPatience {
+				t.Errorf("the handshake has waited for %s", waited)
 			}
 			if plan.count() != test.orders || after.asked.Load() != 1 {
 				t.Errorf("%d orders, the new gate was asked %d times", plan.count(), after.asked.Load())

@@ -63,23 +63,23 @@ func (p *permission) asksItself(name string) bool { return p.asks == name }
 
 // beginAsks calls the permission module for as many names as the limit on concurrent calls allows.
 func (m *Manager) beginAsks(ctx context.Context, running *panics.Group) {
-	for d, ok := m.asks.Pop(); ok; d, ok = m.asks.Pop() {
+	for a, ok := m.asks.Pop(); ok; a, ok = m.asks.Pop() {
 		s := m.setup
 		s.acquire()
 		running.Go("issuance/permission", func() {
 			defer m.kick.Send()
 			defer s.release()
 			// A call counts towards maxAsks until it ends, also after the name was denied.
-			defer m.asked(d)
-			m.ask(ctx, s, d, running)
+			defer m.asked(a)
+			m.ask(ctx, s, a.demand, running)
 		})
 	}
 }
 
-func (m *Manager) asked(d *demand) {
+func (m *Manager) asked(a *ask) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.asks.Done(d)
+	m.asks.Done(a)
 }
 
 // ask asks the permission module of s about a name, and returns when the call has ended. Caddy's module http does not
@@ -96,6 +96,13 @@ func (m *Manager) ask(ctx context.Context, s *setup, d *demand, running *panics.
 		m.decide(ctx, s, d, err)
 	case <-patience.Done():
 		m.decide(ctx, s, d, patience.Err())
+		<-ended
+	case <-s.replaced:
+		// Do not wait for the previous module, which may hang: the handshake has only handshakePatience.
+		cancel()
+		if !m.answered(s, d, false) {
+			m.answerRequest(ctx, s, d)
+		}
 		<-ended
 	}
 }
@@ -152,7 +159,10 @@ func (m *Manager) answered(s *setup, d *demand, allowed bool) bool {
 		if !known || !d.pending {
 			return false
 		}
-		m.asks.Push(d.origin.Namespace, d, true)
+		m.asks.Remove(d.ask)
+		d.ask = &ask{d}
+		m.asks.Push(d.origin.Namespace, d.ask, true)
+		m.kick.Send()
 		return true
 	}
 	origin, ok := s.onDemand(d.name)

@@ -81,6 +81,8 @@ type setup struct {
 	// permission is nil if no certificates are ordered on demand. onDemand is copied from the Options.
 	permission *permission
 	onDemand   func(name string) (ir.Ref, bool)
+	// replaced is closed when another configuration has taken effect.
+	replaced chan struct{}
 	// events is copied from the Options.
 	events *events.Bus
 
@@ -118,7 +120,7 @@ func newSetup(ctx caddy.Context, o Options, m *Manager) (*setup, error) {
 		return nil, err
 	}
 	s := &setup{
-		permission: permission, onDemand: o.OnDemand, events: o.Events,
+		permission: permission, onDemand: o.OnDemand, events: o.Events, replaced: make(chan struct{}),
 		schedule: scheduleOf(o),
 		mark:     markOf(o.Issuers), retry: m.retry, cancel: cancel,
 		newHostsPerDay: o.NewHostsPerDay, addresses: o.Addresses, resolver: resolverOf(o.Resolvers),
