@@ -85,7 +85,7 @@ func TestBackoffGrowsUpToItsEnd(t *testing.T) {
 // TestWordsAreFitForALog checks that the text of an authority is made short and printable for logs and Events.
 func TestWordsAreFitForALog(t *testing.T) {
 	got := errorText(acme.Problem{Detail: "line\n\x1b[31mred\u2028" + strings.Repeat("ü", 500)})
-	if strings.ContainsAny(got, "\n\x1b\u2028") || len(got) > maxText+3 || !strings.HasSuffix(got, "ü...") {
+	if strings.ContainsAny(got, "\n\x1b\u2028") || len(got) > maxText+3 || !strings.HasSuffix(got, "ü…") {
 		t.Errorf("%q", got)
 	}
 	if got := errorText(fmt.Errorf("x: %w", acme.Problem{Type: "t", Title: "the title"})); got != "the title" {
