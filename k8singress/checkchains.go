@@ -41,8 +41,8 @@ func (a *App) checkChains() error {
 // module that requests the app must call it, because Caddy provisions the apps in random order.
 //
 // The handlers of a chain may need other apps, as the handlers of a site do. So while the tls app is being provisioned,
-// which requests this app for its certificates, CheckChains leaves the check to a later call: of a module in the http
-// or layer4 app, or, if there is none, of Start.
+// which requests this app for its certificates, CheckChains leaves the check to a module of the http or layer4 app that
+// requests the app later. If no module does, Start checks.
 func (a *App) CheckChains(ctx caddy.Context) error {
 	c := &a.config
 	if a.chainsChecked || len(c.Chains)+len(c.StreamChains)+len(c.DefaultChains) == 0 || insideTLS(ctx) {

@@ -74,7 +74,7 @@ func (s *Server) Configure(address string, source Source) {
 	}
 }
 
-// currentSource returns the current source of the certificate, or nil if there is none.
+// currentSource returns the current source of the certificate. It returns nil before Configure.
 func (s *Server) currentSource() Source {
 	if source := s.source.Load(); source != nil {
 		return *source
