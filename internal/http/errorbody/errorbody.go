@@ -6,9 +6,14 @@ package errorbody
 import (
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/k8singress/k8singress/internal/http/message"
 )
+
+// templateBegin is the beginning of an action in Caddy's handler templates, which a site may have around the controller.
+// A client must not be able to run actions, so a body does not contain a request ID with this text.
+const templateBegin = "{{"
 
 // Error describes an error response.
 type Error struct {
@@ -152,7 +157,7 @@ func (e *Error) body(f *format) []byte {
 		to = append(f.escaped(append(to, f.beforeReason...), e.Reason), f.afterReason...)
 	}
 	to = append(to, f.server...)
-	if e.ID != "" {
+	if e.ID != "" && !strings.Contains(e.ID, templateBegin) {
 		to = append(f.escaped(append(to, f.beforeID...), e.ID), f.afterID...)
 	}
 	return append(to, f.end...)

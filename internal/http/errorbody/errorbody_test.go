@@ -43,6 +43,7 @@ func TestBodies(t *testing.T) {
 		{errorbody.Error{Status: 503, ID: "7f"}, "", "503 Service Unavailable\nk8singress, request ID 7f\n"},
 		{errorbody.Error{Status: 400, Reason: "two-hosts", ID: "7f"}, "",
 			"400 Bad Request: two-hosts\nk8singress, request ID 7f\n"},
+		{errorbody.Error{Status: 503, ID: "{{.Host}}"}, "", "503 Service Unavailable\nk8singress\n"},
 		{errorbody.Error{Status: 404}, "", "404 Not Found\nk8singress\n"},
 		{errorbody.Error{Status: 497, ID: "7f"}, "", "497\nk8singress, request ID 7f\n"},
 		{errorbody.Error{Status: 999, ID: "7f"}, "", "999\nk8singress, request ID 7f\n"},
