@@ -3,6 +3,8 @@ package k8singress
 import (
 	"errors"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -44,7 +46,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	}
 	h.answerer = answerer{
 		table: app.engine.Table(), errors: errorLog, proxies: proxiesOf(ctx, app),
-		passesOn: h.PassThru, errorRoutes: true,
+		passesOn: h.PassThru, errorRoutes: hasErrorRoutes(ctx),
 	}
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		h.ours = front.Process().Listens(server)
@@ -82,12 +84,29 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		}
 		panic(http.ErrAbortHandler)
 	}
-	return caddyError(err)
+	if !h.errorRoutes {
+		return nil // The response is sent, and the error is logged.
+	}
+	return err
 }
 
-// caddyError returns err as an unwrapped caddyhttp.HandlerError. Caddy's HTTP server checks for this type with a type
-// assertion; for any other error it would send the status of the error route, which is 200 by default.
-func caddyError(err error) error {
+// hasErrorRoutes reports whether error routes of Caddy may handle the errors of the handler with the context ctx: the
+// error routes of its server, or of a subroute around it.
+func hasErrorRoutes(ctx caddy.Context) bool {
+	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	if !ok || server.Errors != nil {
+		return true
+	}
+	return slices.ContainsFunc(ctx.Modules(), func(around caddy.Module) bool {
+		subroute, ok := around.(*caddyhttp.Subroute)
+		return ok && subroute.Errors != nil
+	})
+}
+
+// caddyError returns err as an unwrapped caddyhttp.HandlerError with an ID. Caddy's HTTP server checks for this type with
+// a type assertion; for any other error it would send the status of the error route, which is 200 by default. The ID is
+// the request ID, which is in the log line of the error, unless a Caddy handler has created the error.
+func caddyError(err error, requestID string) error {
 	if err == nil || errors.Is(err, exchange.ErrAborted) {
 		return nil
 	}
@@ -96,7 +115,7 @@ func caddyError(err error) error {
 		return failure
 	}
 	// caddyhttp.Error is not used, because it would keep the status of a HandlerError that err wraps.
-	return caddyhttp.HandlerError{StatusCode: exchange.StatusOf(err), Err: err}
+	return caddyhttp.HandlerError{ID: strings.Clone(requestID), StatusCode: exchange.StatusOf(err), Err: err}
 }
 
 var (

@@ -15,18 +15,24 @@ import (
 )
 
 // serve starts a server with the handler in front of another handler, and with one host "h" whose response is
-// "ingress".
+// "ingress". options are added to the JSON of the handler.
 func serve(t *testing.T, options string) (address string) {
+	t.Helper()
+	return serveBy(t, `{"handler": "k8singress"`+options+`}`)
+}
+
+// serveBy is like serve, but handler is the whole JSON of the first handler.
+func serveBy(t *testing.T, handler string) (address string) {
 	t.Helper()
 	address = fixture.Address(t)
 	p := start(t, socket(t), fmt.Sprintf(`{
 		"http": {"servers": {"s": {"listen": [%q], "automatic_https": {"disable": true}, "routes": [
-			{"handle": [{"handler": "k8singress"%s}, {"handler": "static_response", "body": "next"}]}
+			{"handle": [%s, {"handler": "static_response", "body": "next"}]}
 		]}}},
 		"k8singress": {"http": [], "https": [], "admin": "off", "live": {"hosts": {"h": {"routes": [
 			{"type": "prefix", "path": "/", "chain": [{"handle": [{"handler": "static_response", "body": "ingress"}]}]}
 		]}}}}
-	}`, address, options))
+	}`, address, handler))
 	p.eventually("ready", func() error {
 		if got := p.ask(http.MethodGet, "status", ""); !strings.Contains(got.body, `"ready":true`) {
 			return errors.New(got.body)
@@ -83,16 +89,48 @@ func TestRequestLines(t *testing.T) {
 }
 
 func TestUnknownHosts(t *testing.T) {
-	for options, want := range map[string]string{``: "404 ", `,"pass_thru":false`: "404 ",
+	const notFound = "404 404 Not Found\nk8singress, "
+	for options, want := range map[string]string{``: notFound, `,"pass_thru":false`: notFound,
 		`,"pass_thru":true`: "200 next"} {
 		t.Run(options, func(t *testing.T) {
 			address := serve(t, options)
-			if status, body := converse(t, address, "GET /", "other"); fmt.Sprint(status, " ", body) != want {
+			status, body := converse(t, address, "GET /", "other")
+			if !strings.HasPrefix(fmt.Sprint(status, " ", body), want) {
 				t.Errorf("%d %q, want %s", status, body, want)
 			}
 			if status, body := converse(t, address, "GET /", "h"); status != http.StatusOK || body != "ingress" {
 				t.Errorf("the host that is there: %d %q", status, body)
 			}
 		})
+	}
+}
+
+// TestErrorsInASubroute checks that error routes of a subroute get the errors of the handler. Without them, the
+// controller sends the response.
+func TestErrorsInASubroute(t *testing.T) {
+	const tea = `, "errors": {"routes": [
+		{"handle": [{"handler": "static_response", "status_code": 418, "body": "tea"}]}
+	]}`
+	for errorRoutes, want := range map[string]string{"": "404 404 Not Found\nk8singress, ", tea: "418 tea"} {
+		address := serveBy(t, `{
+			"handler": "subroute", "routes": [{"handle": [{"handler": "k8singress"}]}]`+errorRoutes+"}")
+		status, body := converse(t, address, "GET /", "other")
+		if got := fmt.Sprint(status, " ", body); !strings.HasPrefix(got, want) {
+			t.Errorf("with the error routes %q: %q, want %q", errorRoutes, got, want)
+		}
+	}
+}
+
+// TestErrorsUnderOtherHandlers checks that the body of an error response passes through handlers that buffer responses.
+func TestErrorsUnderOtherHandlers(t *testing.T) {
+	for _, around := range []string{
+		`{"handler": "templates"}`, `{"handler": "encode", "encodings": {"gzip": {}}}`,
+		`{"handler": "intercept", "handle_response": [{"match": {"status_code": [500]}, "routes": []}]}`,
+	} {
+		address := serveBy(t, around+`, {"handler": "k8singress"}`)
+		status, body := converse(t, address, "GET /", "other")
+		if got := fmt.Sprint(status, " ", body); !strings.HasPrefix(got, "404 404 Not Found\nk8singress, ") {
+			t.Errorf("%s: %q", around, got)
+		}
 	}
 }

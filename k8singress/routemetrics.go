@@ -105,7 +105,7 @@ func (observed) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Ha
 			_, _ = recorder.ReadFrom(nil) // See discarded.ReadFrom.
 		}
 	}
-	return caddyError(err)
+	return caddyError(err, "")
 }
 
 // discarded is the http.ResponseWriter behind Caddy's recorder. It writes nothing, because the response is written to

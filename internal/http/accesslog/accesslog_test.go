@@ -245,9 +245,12 @@ func TestUpstreamLength(t *testing.T) {
 		respond func(x *exchange.Exchange) error
 		want    string
 	}{
-		"a response":  {func(x *exchange.Exchange) error { return forward(x, 200, "hello") }, "0, 5"},
-		"a failure":   {func(x *exchange.Exchange) error { return x.Refuse(502) }, "0, 0"},
-		"a rejection": {func(x *exchange.Exchange) error { return x.RespondError(exchange.Fail(502, nil)) }, "0, 0"},
+		"a response": {func(x *exchange.Exchange) error { return forward(x, 200, "hello") }, "0, 5"},
+		"a failure":  {func(x *exchange.Exchange) error { return x.Refuse(502) }, "0, 0"},
+		"a rejection": {func(x *exchange.Exchange) error {
+			_, err := x.RespondError(exchange.Fail(502, nil))
+			return err
+		}, "0, 0"},
 		"an error page": {func(x *exchange.Exchange) error {
 			page := x.ErrorPage(&exchange.Page{Backend: x.Backend, Status: 502})
 			page.Next()

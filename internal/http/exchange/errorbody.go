@@ -32,16 +32,21 @@ func (x *Exchange) endError(response *message.Response) {
 }
 
 // RespondError responds with an error of the controller, and sets Refused. The header changes of filters apply to the
-// response. The status stays even if the request is for an error page.
-func (x *Exchange) RespondError(why *Failure) error {
-	x.pageStatus, x.Refused = 0, why
+// response. The status stays even if the request is for an error page. If ErrorRoutes is set, RespondError does not
+// respond, but returns why, which makes Caddy's error routes respond.
+func (x *Exchange) RespondError(why *Failure) (responded bool, err error) {
+	x.pageStatus = 0
+	if x.ErrorRoutes {
+		return false, why
+	}
+	x.Refused = why
 	response := &message.Response{Status: why.Status}
 	body := x.beginError(response)
 	x.addRetryAfter(response)
 	if err := x.Head(response); err != nil || len(body) == 0 {
-		return err
+		return true, err
 	}
-	return x.writeError(body)
+	return true, x.writeError(body)
 }
 
 // writeError writes the body of an error response of the controller.

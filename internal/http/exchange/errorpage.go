@@ -37,7 +37,7 @@ func (x *Exchange) Reject(why *Failure) (responded bool, err error) {
 	if slices.Contains(x.Pages, why.Status) || x.HasErrorPage(why.Status) {
 		return false, why
 	}
-	return true, x.RespondError(why)
+	return x.RespondError(why)
 }
 
 // Page describes the error page to send for a failed request.

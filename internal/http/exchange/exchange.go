@@ -70,6 +70,8 @@ type Exchange struct {
 	// that says why the request is rejected. It may be empty.
 	ErrorBodies bool
 	ErrorReason string
+	// ErrorRoutes is true if the error routes of a Caddy server respond to requests that fail or are rejected.
+	ErrorRoutes bool
 	// PassesOn is true if a request that matches no route is passed to the next Caddy handler instead of getting the
 	// response of the default backend or 404.
 	PassesOn bool

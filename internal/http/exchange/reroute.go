@@ -56,7 +56,8 @@ func (x *Exchange) Reroute(at Arrival) {
 		Request: x.Request, Writer: at.writer, Prepare: x.Prepare, CaddyContext: x.CaddyContext,
 		Clients: x.Clients, Global: x.Global, Headers: x.Headers, Variables: x.Variables,
 		ByServer: x.ByServer, ForAllResponses: at.changes, CloseConn: x.CloseConn, ErrorBodies: x.ErrorBodies,
-		Meter: x.Meter, // If there is no route for the new path, the request counts for the previous route.
+		ErrorRoutes: x.ErrorRoutes,
+		Meter:       x.Meter, // If there is no route for the new path, the request counts for the previous route.
 		// What is counted adds up, because the response counts only once.
 		Received: x.Received, Relayed: x.Relayed, attempts: x.attempts, firstAttempts: x.firstAttempts,
 		connect: x.connect,

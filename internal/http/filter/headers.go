@@ -69,7 +69,7 @@ func newDirectResponse(of ir.DirectResponse) (Filter, error) {
 
 func (d *directResponse) Apply(x *exchange.Exchange) (bool, error) {
 	if d.status >= http.StatusBadRequest {
-		return true, x.RespondError(d.rejection)
+		return x.RespondError(d.rejection)
 	}
 	return true, x.Respond(d.status, "")
 }

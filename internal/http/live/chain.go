@@ -160,10 +160,9 @@ type unavailable struct{}
 var errUnavailable = exchange.Rejection(http.StatusServiceUnavailable,
 	"the handler chain of the path cannot be used: see the verdicts on the Ingress")
 
-// Apply responds with 503. It does not return an error, which would be logged as a failure of each request.
-// Table.Refused reports the reason once.
+// Apply rejects the request with 503. Table.Refused reports the reason once.
 func (unavailable) Apply(x *exchange.Exchange) (bool, error) {
-	return true, x.RespondError(errUnavailable)
+	return x.RespondError(errUnavailable)
 }
 
 // acquire returns the current instance for a new request and increments its reference count. The caller must release

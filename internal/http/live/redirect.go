@@ -37,7 +37,8 @@ func redirect(x *exchange.Exchange, to *ir.HTTPSRedirect) (responded bool, err e
 	if host == "" {
 		// Reject an HTTP/1.0 request without a host: a redirect would have no target, and the request must not be
 		// served without TLS.
-		return true, x.RespondError(errNoTarget)
+		_, err := x.RespondError(errNoTarget)
+		return true, err
 	}
 	if to.Port != 0 {
 		host += ":" + strconv.Itoa(to.Port)

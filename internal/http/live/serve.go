@@ -168,7 +168,8 @@ func refuse(x *exchange.Exchange, why *mtls.Refusal) error {
 	}
 	rejection := exchange.Rejection(why.Status, why.Reason)
 	if why.Body() == "" || x.ErrorBodies && errorbody.IsGRPC(x.Request) {
-		return x.RespondError(rejection)
+		_, err := x.RespondError(rejection)
+		return err
 	}
 	x.Refused = rejection
 	return x.Respond(why.Status, why.Body(), why.Fields()...)

@@ -126,3 +126,37 @@ func TestAccessLogAfterErrorRoutes(t *testing.T) {
 		}
 	})
 }
+
+// TestErrorRoutesGetAllErrors checks that handle_errors of a site responds to each request that the controller rejects,
+// also if a filter rejects it, and that {err.id} is the request ID, which the log line of the error has.
+func TestErrorRoutesGetAllErrors(t *testing.T) {
+	ip, port := backend(t, "one")
+	in := newIngress(t)
+	in.writeAnything("manifests.yaml", class+service("one", port, ip)+service("none", port)+
+		annotated("denied", "denied.example", "one", "denylist-source-range", "127.0.0.1")+
+		annotated("empty", "empty.example", "none")+
+		annotated("unchained", "unchained.example", "one", "k8singress.io/chains", "missing")+
+		annotated("closed", "closed.example", "one", "k8singress.io/maintenance", "true")+
+		annotated("snippet", "snippet.example", "one", "configuration-snippet", "no_such_directive on;")+
+		annotated("limited", "limited.example", "one", "limit-rpm", "1", "limit-burst-multiplier", "1"))
+	_, port, _ = net.SplitHostPort(in.http)
+	in.loadCaddyfile(fmt.Sprintf("{\nadmin %s\nauto_https off\n"+
+		"k8singress {\nhttp off\nhttps off\nmanifests %s\n}\n}\nhttp://:%s {\nbind 127.0.0.1\nk8singress\n"+
+		"handle_errors {\nrespond \"{err.status_code} {err.id}\"\n}\n}\n", in.admin, in.folder, port))
+	in.awaitReady()
+	for range 2 {
+		in.get("limited.example", "/")
+	}
+	for host, want := range map[string]int{
+		"denied": http.StatusForbidden, "empty": http.StatusServiceUnavailable,
+		"unchained": http.StatusServiceUnavailable, "closed": http.StatusServiceUnavailable,
+		"snippet": http.StatusServiceUnavailable, "limited": http.StatusServiceUnavailable,
+		"unknown": http.StatusNotFound,
+	} {
+		id := fmt.Sprintf("%032x", host)
+		got := in.sendBy(in.client, in.origin(host+".example"), http.MethodGet, nil, "X-Request-ID: "+id)
+		if got.status != want || got.body != fmt.Sprint(want, " ", id) {
+			t.Errorf("%s: %d %q, want %d with the request ID", host, got.status, got.body, want)
+		}
+	}
+}
