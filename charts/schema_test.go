@@ -52,6 +52,11 @@ func TestSchema(t *testing.T) {
 	// would delete the running one.
 	within(root, "controller")["kind"] = node{"enum": []string{"Deployment", "DaemonSet", "Both"}}
 	root["properties"].(node)["controller"].(node)["required"] = []string{"kind"}
+	// Without these objects, the chart would render no pods, or pods without rights.
+	root["required"] = []string{"controller", "rbac"}
+	for _, name := range []string{"controller", "rbac"} {
+		root["properties"].(node)[name].(node)["type"] = "object"
+	}
 	within(root, "controller")["extraArgs"] = flagsOf()
 	root["properties"].(node)["k8singress"] = own(t)
 	text, err := json.MarshalIndent(root, "", " ")

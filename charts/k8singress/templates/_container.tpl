@@ -104,7 +104,7 @@ true
 - name: {{ $name }}
   containerPort: {{ $port | int64 }}
   protocol: TCP
-  {{- with get (ternary $c.hostPort.ports dict $c.hostPort.enabled) $name }}
+  {{- with get (ternary $c.hostPort.ports dict (not (empty $c.hostPort.enabled))) $name }}
   hostPort: {{ . | int64 }}
   {{- end }}
 {{- end }}
@@ -112,7 +112,7 @@ true
 - name: http3
   containerPort: {{ $c.containerPort.https | int64 }}
   protocol: UDP
-  {{- with (ternary $c.hostPort.ports dict $c.hostPort.enabled).https }}
+  {{- with (ternary $c.hostPort.ports dict (not (empty $c.hostPort.enabled))).https }}
   hostPort: {{ . | int64 }}
   {{- end }}
 {{- end }}
@@ -134,7 +134,7 @@ hostPort (whether to use ports of the node), nodePorts. */}}
 {{- define "k8singress.streamPorts" -}}
 {{- range $protocol, $ports := dict "tcp" .root.Values.tcp "udp" .root.Values.udp }}
 {{- range $port, $target := $ports }}
-{{- $name := printf "%s%v-%s" (ternary (printf "%s-" $.root.Values.portNamePrefix) "" (ne $.root.Values.portNamePrefix "")) $port $protocol }}
+{{- $name := printf "%s%v-%s" (empty $.root.Values.portNamePrefix | ternary "" (printf "%v-" $.root.Values.portNamePrefix)) $port $protocol }}
 - name: {{ $name }}
   {{ $.key }}: {{ $port }}
   protocol: {{ upper $protocol }}

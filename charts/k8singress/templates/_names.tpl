@@ -64,10 +64,10 @@ each look-up is a request to the API server. A new installation needs no look-up
 {{- end -}}
 
 {{- define "k8singress.serviceAccount" -}}
-{{- .Values.serviceAccount.name | default (ternary (include "k8singress.fullname" .) "default" .Values.serviceAccount.create) -}}
+{{- .Values.serviceAccount.name | default (ternary (include "k8singress.fullname" .) "default" (not (empty .Values.serviceAccount.create))) -}}
 {{- end -}}
 
 {{- define "k8singress.defaultBackendAccount" -}}
 {{- $own := printf "%s-backend" (include "k8singress.fullname" .) -}}
-{{- .Values.defaultBackend.serviceAccount.name | default (ternary $own "default" .Values.defaultBackend.serviceAccount.create) -}}
+{{- .Values.defaultBackend.serviceAccount.name | default (ternary $own "default" (not (empty .Values.defaultBackend.serviceAccount.create))) -}}
 {{- end -}}

@@ -44,7 +44,7 @@ the chart does not know which ports these containers open, since they list none:
 it has a list of peers; target ports of Services, ports that Service annotations may open, and networkPolicy.ports. */}}
 {{- define "k8singress.policyPorts" -}}
 {{- $c := .Values.controller -}}
-{{- $inner := list (ternary (toString $c.metrics.portName) "" $c.metrics.enabled) (ternary "webhook" "" (kindIs "slice" $c.networkPolicy.webhookFrom)) -}}
+{{- $inner := list (ternary (toString $c.metrics.portName) "" (not (empty $c.metrics.enabled))) (ternary "webhook" "" (kindIs "slice" $c.networkPolicy.webhookFrom)) -}}
 {{- range include "k8singress.containerPorts" . | fromYamlArray }}
 {{- if not (has (toString .name) $inner) }}
 {{- include "k8singress.policyPort" . }}

@@ -2,7 +2,7 @@
 and writes. */}}
 
 {{- define "k8singress.rightsSize" -}}
-{{- $size := ternary "namespaces" .Values.rbac.size (and .Values.rbac.scope (eq .Values.rbac.size "cluster")) -}}
+{{- $size := ternary "namespaces" .Values.rbac.size (and (not (empty .Values.rbac.scope)) (eq .Values.rbac.size "cluster")) -}}
 {{- if not (has $size (list "cluster" "namespaces" "least")) -}}
 {{- fail (printf "rbac.size is %q: set it to cluster, namespaces or least" $size) -}}
 {{- end -}}

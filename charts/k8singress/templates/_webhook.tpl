@@ -6,7 +6,7 @@ cert-manager or the user creates, or nothing if there is no webhook. */}}
 {{- $w := .Values.controller.admissionWebhooks -}}
 {{- $default := and .Values.rbac.create (eq (include "k8singress.rightsSize" .) "cluster") -}}
 {{- if ternary $w.enabled $default (kindIs "bool" $w.enabled) -}}
-{{- ternary "own" "files" (and $w.patch.enabled (not $w.certManager.enabled)) -}}
+{{- ternary "own" "files" (and (not (empty $w.patch.enabled)) (not $w.certManager.enabled)) -}}
 {{- end -}}
 {{- end -}}
 

@@ -1,6 +1,6 @@
 {{/* Returns maxUnavailable of a rolling update. With ports of the node, an old pod must end before the new one can start. */}}
 {{- define "k8singress.unavailable" -}}
-{{- ternary 1 0 (or .Values.controller.hostNetwork .Values.controller.hostPort.enabled) -}}
+{{- ternary 1 0 (or .Values.controller.hostNetwork .Values.controller.hostPort.enabled | empty | not) -}}
 {{- end -}}
 
 {{/* Returns the limit of a PodDisruptionBudget: maxUnavailable if it is set, otherwise minAvailable. It takes a part of the values. */}}
