@@ -39,7 +39,8 @@ func nullable(schema values, path []string) (all [][]string) {
 		below, part := append(slices.Clone(path), name), properties[name].(values)
 		kinds, _ := part["type"].([]any)
 		words, _ := part["enum"].([]any)
-		if part["type"] == "object" && !slices.Contains(required, any(name)) || slices.Contains(kinds, any("null")) || slices.Contains(words, any(nil)) {
+		object := part["type"] == "object" && !slices.Contains(required, any(name))
+		if object || slices.Contains(kinds, any("null")) || slices.Contains(words, any(nil)) {
 			all = append(all, below)
 		}
 		all = append(all, nullable(part, below)...)
