@@ -22,7 +22,7 @@ const (
 )
 
 // compareNginxNames reads the metrics of a process in which each of many hosts has had a request.
-func compareNginxNames(ctx context.Context, o options, s site, out io.Writer) ([]bar, error) {
+func compareNginxNames(ctx context.Context, _ options, s site, out io.Writer) ([]bar, error) {
 	free, err := freeAddresses(1)
 	if err != nil {
 		return nil, err

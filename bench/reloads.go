@@ -20,7 +20,7 @@ const reloads = 200
 type crowd []*clients
 
 // compareReloads loads configurations repeatedly while clients send requests, prints the figures, and returns the bar.
-func compareReloads(ctx context.Context, o options, s site, out io.Writer) ([]bar, error) {
+func compareReloads(ctx context.Context, _ options, s site, out io.Writer) ([]bar, error) {
 	c, err := startBoth(ctx, s.in("reloads"))
 	defer c.stop()
 	if err != nil {

@@ -101,8 +101,8 @@ var caddyOptions = []caddyOption{
 	{"shutdown_delay", works, "the option `shutdown_delay` of k8singress takes precedence"},
 	{"skip_install_trust", works,
 		"the controller never installs a root certificate on the machine. With `issuer internal`, Caddy does not " +
-			"install the root certificate of its authority `local` for your sites either, unless the option `pki` has " +
-			"a block `ca local`"},
+			"install the root certificate of its authority `local` for your sites either, unless the option `pki` " +
+			"has a block `ca local`"},
 	{"storage", works, "stores certificates of issuers for hosts of Ingresses, too"},
 	{"storage_check", forSites, "the storage is never checked before a certificate is ordered for hosts of Ingresses"},
 	{"storage_clean_interval", works, "cleans the storage of certificates, which hosts of Ingresses and sites share"},

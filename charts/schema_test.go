@@ -344,12 +344,12 @@ func fieldsOf(of reflect.Type, without string) node {
 	for _, field := range reflect.VisibleFields(of) {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		kind := types["scalar"]
-		switch field.Type.Kind() {
-		case reflect.Bool:
+		switch of := field.Type.Kind(); {
+		case of == reflect.Bool:
 			kind = types["boolean"]
-		case reflect.Int:
+		case of == reflect.Int:
 			kind = node{"type": []string{"string", "integer", "null"}}
-		case reflect.Slice:
+		case of == reflect.Slice:
 			kind = node{"type": []string{"string", "number", "array", "null"},
 				"items": node{"type": []string{"string", "number"}}}
 		}

@@ -33,11 +33,11 @@ type answerer struct {
 	// passesOn is true if a request that matches no Ingress is passed to the next Caddy handler, instead of getting
 	// 404.
 	passesOn bool
-	// errorRoutes is true if error routes of Caddy's HTTP server, or of a subroute, send all error responses. In that case,
-	// answerer does not send an error response, but only sets its header fields in the http.ResponseWriter. It cannot
-	// send a body as well: handlers around it, such as templates and intercept, drop what was written if they get an
-	// error, and Caddy then sends the status with the wrong length. Without error routes, Caddy would send a status
-	// without a body, so answerer sends the response, and the handlers around it get no error.
+	// errorRoutes is true if error routes of Caddy's HTTP server, or of a subroute, send all error responses. In that
+	// case, answerer does not send an error response, but only sets its header fields in the http.ResponseWriter. It
+	// cannot send a body as well: handlers around it, such as templates and intercept, drop what was written if they
+	// get an error, and Caddy then sends the status with the wrong length. Without error routes, Caddy would send a
+	// status without a body, so answerer sends the response, and the handlers around it get no error.
 	errorRoutes bool
 }
 
@@ -46,8 +46,8 @@ var exchanges = pools.NewStructs[exchange.Exchange]("k8singress: exchange")
 // answer responds to a request, and records it in the logs, metrics and traces. added are header changes that the
 // server makes to all of its responses; nil means no changes. If no Ingress matches (live.NoHost) and a.passesOn is
 // set, answer neither responds nor records the request, so that the next Caddy handler can respond. err is the error of
-// a failed request. It has already been logged. If a.errorRoutes is set, err is a caddyhttp.HandlerError or nil, and the
-// caller must pass it to Caddy's HTTP server, which sends the error response.
+// a failed request. It has already been logged. If a.errorRoutes is set, err is a caddyhttp.HandlerError or nil, and
+// the caller must pass it to Caddy's HTTP server, which sends the error response.
 func (a *answerer) answer(w message.Writer, r *message.Request, added *message.Changes) (outcome live.Outcome,
 	err error) {
 	began := time.Now()

@@ -103,9 +103,9 @@ func hasErrorRoutes(ctx caddy.Context) bool {
 	})
 }
 
-// caddyError returns err as an unwrapped caddyhttp.HandlerError with an ID. Caddy's HTTP server checks for this type with
-// a type assertion; for any other error it would send the status of the error route, which is 200 by default. The ID is
-// the request ID, which is in the log line of the error, unless a Caddy handler has created the error.
+// caddyError returns err as an unwrapped caddyhttp.HandlerError with an ID. Caddy's HTTP server checks for this type
+// with a type assertion; for any other error it would send the status of the error route, which is 200 by default. The
+// ID is the request ID, which is in the log line of the error, unless a Caddy handler has created the error.
 func caddyError(err error, requestID string) error {
 	if err == nil || errors.Is(err, exchange.ErrAborted) {
 		return nil

@@ -64,6 +64,8 @@ func newLoop(e *Engine) *loop {
 }
 
 // run processes changes until ctx ends.
+//
+//nolint:gocyclo // Each case of the select statement is one kind of change.
 func (l *loop) run(ctx context.Context) {
 	defer l.live.Close()
 	defer l.patching.running.Wait()

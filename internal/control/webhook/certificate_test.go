@@ -3,6 +3,7 @@ package webhook_test
 import (
 	"context"
 	"crypto/x509"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,7 +35,7 @@ func problemsOfFiles(t *testing.T) {
 	folder := t.TempDir()
 	certificate, key := filepath.Join(folder, "cert"), filepath.Join(folder, "key")
 	// Run begins before the configuration is complete, and may have to wait for it.
-	time.Sleep(time.Minute)
+	<-time.After(time.Minute) // In the bubble, it takes no time.
 	if got := gauges(t, s); len(got) > 0 || len(s.Verdicts()) > 0 {
 		t.Errorf("before Configure: %v, %v", got, s.Verdicts())
 	}
@@ -64,20 +65,22 @@ func problemsOfFiles(t *testing.T) {
 		{"written", func() { write(first) }, "", "", now.Add(time.Hour), 1},
 		{"half written", func() { _ = os.WriteFile(certificate, next.PEM()[:99], 0o600) }, report.Warning,
 			"the previous one is used, which expires on 2000-01-01 at 01:01:00 UTC", now.Add(time.Hour), 0},
-		{"expired meanwhile", func() { time.Sleep(time.Hour) }, report.Error,
+		{"expired meanwhile", func() { <-time.After(time.Hour) }, report.Error,
 			"expired on 2000-01-01 at 01:01:00 UTC: its successor cannot be read, either", now.Add(time.Hour), 0},
 		{"too early", func() { write(next) }, report.Error, "is not valid before 2000-01-01 at 02:01:00 UTC",
 			now.Add(3 * time.Hour), 1},
-		{"in time", func() { time.Sleep(time.Hour) }, "", "", now.Add(3 * time.Hour), 1},
-		{"expired", func() { time.Sleep(time.Hour) }, report.Error, "on 2000-01-01 at 03:01:00 UTC: write a new",
+		{"in time", func() { <-time.After(time.Hour) }, "", "", now.Add(3 * time.Hour), 1},
+		{"expired", func() { <-time.After(time.Hour) }, report.Error, "on 2000-01-01 at 03:01:00 UTC: write a new",
 			now.Add(3 * time.Hour), 1},
 		{"renewed", func() { write(last) }, "", "", now.Add(9 * time.Hour), 1},
 	} {
 		c.change()
 		// The server reads the files every five seconds.
-		time.Sleep(6 * time.Second)
+		<-time.After(6 * time.Second)
 		synctest.Wait()
-		expectProblem(t, c.name, s, ir.Ref{Kind: "File", Name: certificate}, c.severity, c.message)
+		if fault := problemFault(s, ir.Ref{Kind: "File", Name: certificate}, c.severity, c.message); fault != "" {
+			t.Errorf("%s: %s", c.name, fault)
+		}
 		until := 0.0
 		if !c.until.IsZero() {
 			until = float64(c.until.Unix())
@@ -98,22 +101,24 @@ func problemsOfFiles(t *testing.T) {
 	}
 }
 
-func expectProblem(t *testing.T, name string, s *webhook.Server, of ir.Ref, severity report.Severity, message string) {
-	t.Helper()
+// problemFault returns what is wrong with the verdicts of the server, or "". The server must have one problem with the
+// message, or none if the message is empty.
+func problemFault(s *webhook.Server, of ir.Ref, severity report.Severity, message string) string {
 	all := s.Verdicts()
 	if message == "" {
 		if len(all) > 0 {
-			t.Errorf("%s: %+v", name, all[0])
+			return fmt.Sprintf("%+v", all)
 		}
-		return
+		return ""
 	}
 	if len(all) != 1 || all[0].Object != of || len(all[0].Problems) != 1 {
-		t.Fatalf("%s: the verdicts are %+v", name, all)
+		return fmt.Sprintf("the verdicts are %+v", all)
 	}
 	p := all[0].Problems[0]
 	if p.Severity != severity || p.Reason != report.WebhookNotReady || !strings.Contains(p.Message, message) {
-		t.Errorf("%s: %+v", name, p)
+		return fmt.Sprintf("%+v", p)
 	}
+	return ""
 }
 
 // gauges returns the metrics of the certificate by the ends of their names.

@@ -188,7 +188,7 @@ func TestBadInput(t *testing.T) {
 		"no request":     {path, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`, 400, "no request"},
 		"no uid":         {path, with("u-1", ""), 400, "uid"},
 		"no object":      {path, with(`"object"`, `"other"`), 400, "no object"},
-		"wrong type":     {path, with(`"host":"a.example"`, `"host":7`), 400, "host has a value of a wrong type, number"},
+		"wrong type":     {path, with(`"host":"a.example"`, `"host":7`), 400, "host has a value of a wrong type"},
 		"an annotation":  {path, review(`{"a":7}`), 400, "metadata.annotations"},
 		"the core group": {path, with(`"group":"networking.k8s.io"`, `"group":""`), 400, `"Ingress" of "v1", but`},
 		"nested 10,000":  {path, with("80", strings.Repeat("[", 10_000)), 400, "nested deeper"},

@@ -40,8 +40,8 @@ func New(of Settings) *Log {
 
 // Record logs a request that has taken a time, unless it is skipped. If the Caddy server of the request has an access
 // log of its own, that log has a line for each request, whatever an Ingress says. Record then only adds its fields to
-// the line. A request without a valid request line, such as a head that is incomplete or too large, is not logged: Caddy
-// does not log it either, and the line would have no method, host and URI.
+// the line. A request without a valid request line, such as a head that is incomplete or too large, is not logged:
+// Caddy does not log it either, and the line would have no method, host and URI.
 func (l *Log) Record(x *exchange.Exchange, took time.Duration, skipped bool) {
 	ctx := x.CaddyContext
 	switch {

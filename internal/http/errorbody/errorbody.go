@@ -11,8 +11,8 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// templateBegin is the beginning of an action in Caddy's handler templates, which a site may have around the controller.
-// A client must not be able to run actions, so a body does not contain a request ID with this text.
+// templateBegin is the beginning of an action in Caddy's handler templates, which a site may have around the
+// controller. A client must not be able to run actions, so a body does not contain a request ID with this text.
 const templateBegin = "{{"
 
 // Error describes an error response.

@@ -18,19 +18,27 @@ func TestSelect(t *testing.T) {
 		{"color", 0, `the box has no option "color"; did you mean colour?`},
 		{"age", 0, `the box has no option "age": its options are colour, size and width`},
 	} {
-		check(t, given, known, c.name, c.want, c.err)
+		check(t, selection{given, known, c.name}, c.want, c.err)
 	}
-	check(t, given, map[string]int{"size": 1}, "age", 0, `the box has no option "age": its only option is size`)
+	check(t, selection{given, map[string]int{"size": 1}, "age"}, 0,
+		`the box has no option "age": its only option is size`)
 }
 
-func check(t *testing.T, given option.Given, known map[string]int, name string, want int, err string) {
+// selection has arguments of Select.
+type selection struct {
+	given option.Given
+	known map[string]int
+	name  string
+}
+
+func check(t *testing.T, s selection, want int, err string) {
 	t.Helper()
-	got, problem := option.Select(given, known, "the box", name, "remove one")
+	got, problem := option.Select(s.given, s.known, "the box", s.name, "remove one")
 	text := ""
 	if problem != nil {
 		text = problem.Error()
 	}
 	if got != want || text != err {
-		t.Errorf("%s: %d, %q; want %d, %q", name, got, text, want, err)
+		t.Errorf("%s: %d, %q; want %d, %q", s.name, got, text, want, err)
 	}
 }

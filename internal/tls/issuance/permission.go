@@ -96,14 +96,14 @@ func (m *Manager) ask(ctx context.Context, s *setup, d *demand, running *panics.
 		m.decide(ctx, s, d, err)
 	case <-patience.Done():
 		m.decide(ctx, s, d, patience.Err())
-		<-ended
+		<-ended //nolint:errcheck // The decision comes too late.
 	case <-s.replaced:
 		// Do not wait for the previous module, which may hang: the handshake has only handshakePatience.
 		cancel()
 		if !m.answered(s, d, false) {
 			m.answerRequest(ctx, s, d)
 		}
-		<-ended
+		<-ended //nolint:errcheck // The decision comes too late.
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 )
 
 // TestAsk checks that only a 2xx response of the URL of ask, before askPatience has passed, allows a certificate, and
-// that the URL is not requested again for a denied name. Caddy's module does not cancel its request, so the handshake must
-// not wait for its end, and a response that comes too late must not allow the name.
+// that the URL is not requested again for a denied name. Caddy's module does not cancel its request, so the handshake
+// must not wait for its end, and a response that comes too late must not allow the name.
 func TestAsk(t *testing.T) {
 	late := make(chan bool)
 	for name, test := range map[string]struct {
