@@ -3,7 +3,6 @@ package chart
 import (
 	"flag"
 	"fmt"
-	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -92,7 +91,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	var err error
 	if programs, err = os.MkdirTemp("", "chart"); err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	code := m.Run()
 	_ = os.RemoveAll(programs)
