@@ -28,13 +28,13 @@ Without a reason, the metrics do not exist. */}}
 {{- end -}}
 
 {{/* Returns the selectors of our metrics and of ingress-nginx's in an expression, as JSON: dicts with a name and a list of matchers. Names
-in quoted texts are no selectors. */}}
+in quoted texts and in comments are no selectors. */}}
 {{- define "k8singress.selectors" -}}
 {{- $quoted := "\"(?:\\\\.|[^\"\\\\])*\"|'(?:\\\\.|[^'\\\\])*'|`[^`]*`" -}}
 {{- $name := "\\b(?:k8singress|nginx_ingress_controller)_[a-zA-Z0-9_:]*" -}}
 {{- $matcher := printf "([a-zA-Z_][a-zA-Z0-9_]*)\\s*(=~|!~|!=|=)\\s*(%s)" $quoted -}}
 {{- $all := list -}}
-{{- range $text := regexFindAll (printf "%s|%s(?:\\s*\\{(?:%s|[^{}\"'`])*\\})?" $quoted $name $quoted) . -1 -}}
+{{- range $text := regexFindAll (printf "%s|#[^\n]*|%s(?:\\s*\\{(?:%s|[^{}\"'`])*\\})?" $quoted $name $quoted) . -1 -}}
 {{- if regexMatch "^[kn]" $text -}}
 {{- $matchers := list -}}
 {{- range regexFindAll $matcher (regexReplaceAll "^[^{]*" $text "") -1 -}}
@@ -110,7 +110,7 @@ unknown
 {{- else -}}
 {{- range .selector.matchers -}}
 {{- if and (eq .label "status") $ofRequests (not (include "k8singress.matchesAny" (dict "matcher" . "classes" $m.classes))) -}}
-no series has {{ .text }}{{ if $m.classes }}, because {{ $m.classes }} is true: write a class such as 4xx, or remove the value{{ else }}: set controller.extraArgs.report-status-classes to true, or write status=~"4.." for all 4xx{{ end -}}
+no series has {{ .text }}{{ if $m.classes }}, because {{ $m.classes }} is true: write a class such as 4xx, or remove the value{{ else if contains "xx" .value }}: set controller.extraArgs.report-status-classes to true, or write status=~"4.." for all 4xx{{ else }}: the values are status codes such as 404{{ end -}}
 {{- break -}}
 {{- else if and (eq .label "class") (eq $name "k8singress_route_requests_total") (not (include "k8singress.matchesAny" (dict "matcher" . "classes" "always"))) -}}
 no series has {{ .text }}: the classes are 1xx, 2xx, 3xx, 4xx and 5xx
