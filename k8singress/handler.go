@@ -105,7 +105,7 @@ func hasErrorRoutes(ctx caddy.Context) bool {
 
 // caddyError returns err as an unwrapped caddyhttp.HandlerError with an ID. Caddy's HTTP server checks for this type
 // with a type assertion; for any other error it would send the status of the error route, which is 200 by default. The
-// ID is the request ID, which is in the log line of the error, unless a Caddy handler has created the error.
+// ID is the result of errorID, unless a Caddy handler has created the error.
 func caddyError(err error, requestID string) error {
 	if err == nil || errors.Is(err, exchange.ErrAborted) {
 		return nil
@@ -115,7 +115,19 @@ func caddyError(err error, requestID string) error {
 		return failure
 	}
 	// caddyhttp.Error is not used, because it would keep the status of a HandlerError that err wraps.
-	return caddyhttp.HandlerError{ID: strings.Clone(requestID), StatusCode: exchange.StatusOf(err), Err: err}
+	return caddyhttp.HandlerError{ID: errorID(requestID), StatusCode: exchange.StatusOf(err), Err: err}
+}
+
+// errorID returns a request ID for the placeholder {err.id}, or "" if it contains other characters than ASCII letters,
+// digits, "-", "_" and ".". A client can choose the ID, and error routes may write it into HTML or evaluate it as a
+// template.
+func errorID(requestID string) string {
+	if strings.ContainsFunc(requestID, func(c rune) bool {
+		return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && !strings.ContainsRune("-_.", c)
+	}) {
+		return ""
+	}
+	return strings.Clone(requestID)
 }
 
 var (

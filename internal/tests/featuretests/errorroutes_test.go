@@ -159,4 +159,11 @@ func TestErrorRoutesGetAllErrors(t *testing.T) {
 			t.Errorf("%s: %d %q, want %d with the request ID", host, got.status, got.body, want)
 		}
 	}
+	// Error routes may write the ID into HTML, or evaluate it as a template.
+	for _, id := range []string{"{{`HOME`|env}}", "<script>alert(1)</script>", "{env.HOME}"} {
+		got := in.sendBy(in.client, in.origin("denied.example"), http.MethodGet, nil, "X-Request-ID: "+id)
+		if got.body != "403 " {
+			t.Errorf("the request ID %s: %q", id, got.body)
+		}
+	}
 }
