@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 
 	"go.uber.org/zap"
 
@@ -119,12 +121,18 @@ func (l *loop) structure(ctx context.Context) (bool, error) {
 	}
 	l.patching.memory = next
 	if len(overwritten) > 0 {
-		l.log.Info("the servers of k8singress in Caddy's configuration did not match its options, and were changed to "+
-			"match them",
-			zap.Strings("settings", overwritten))
+		level := zap.InfoLevel
+		if slices.ContainsFunc(overwritten, isLost) {
+			level = zap.WarnLevel
+		}
+		l.log.Log(level, "the servers of k8singress in Caddy's configuration did not match its options, and were changed "+
+			"to match them", zap.Strings("settings", overwritten))
 	}
 	return true, nil
 }
+
+// isLost reports whether a text of Overwrites is about a setting that was not restored.
+func isLost(text string) bool { return strings.HasSuffix(text, structure.UntilReload) }
 
 // hasStructure reports whether the running configuration of Caddy already has all servers and settings that the options
 // require. It does not use the admin API, because Caddy logs each request to it. If the configuration cannot be read,

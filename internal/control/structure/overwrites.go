@@ -52,14 +52,14 @@ func (m Memory) Overwrites(config map[string]any, c settings.Config) (all []stri
 			all = append(all, fmt.Sprintf("%s: use the option %s", nameOf(c, name), optionOf[name]))
 		}
 		if server != nil && !isNew && m.loses(name, existing, server) {
-			all = append(all, nameOf(c, name)+": what the global option servers sets for it is "+untilReload)
+			all = append(all, nameOf(c, name)+": what the global option servers sets for it is "+UntilReload)
 		}
 	}
 	return all
 }
 
-// untilReload says how long settings of the administrator are lost.
-const untilReload = "lost until the next reload of the Caddyfile"
+// UntilReload is the end of a text of Overwrites about settings of the administrator that are lost.
+const UntilReload = "lost until the next reload of the Caddyfile"
 
 // loses reports whether a server has lost settings of the administrator that the memory does not hold.
 func (m Memory) loses(name string, existing, wanted map[string]any) bool {
@@ -88,7 +88,7 @@ func (m Memory) overwrites(name string, existing, wanted map[string]any, c setti
 	}
 	if len(all) > 0 {
 		for _, key := range m.lost(name, existing, wanted, completed) {
-			all = append(all, fmt.Sprintf("%s.%s: %s", nameOf(c, name), key, untilReload))
+			all = append(all, fmt.Sprintf("%s.%s: %s", nameOf(c, name), key, UntilReload))
 		}
 	}
 	return all
