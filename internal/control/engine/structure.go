@@ -125,8 +125,8 @@ func (l *loop) structure(ctx context.Context) (bool, error) {
 		if slices.ContainsFunc(overwritten, isLost) {
 			level = zap.WarnLevel
 		}
-		l.log.Log(level, "the servers of k8singress in Caddy's configuration did not match its options, and were changed "+
-			"to match them", zap.Strings("settings", overwritten))
+		l.log.Log(level, "the servers of k8singress in Caddy's configuration did not match its options, and were "+
+			"changed to match them", zap.Strings("settings", overwritten))
 	}
 	return true, nil
 }
