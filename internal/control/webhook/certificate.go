@@ -27,9 +27,9 @@ const watchPeriod = 5 * time.Second
 
 // state describes the certificate of the webhook at one moment.
 type state struct {
-	// readable is whether the newest certificate of the source can be used, and until when the certificate in use is
-	// valid. until is zero if there is no certificate.
+	// readable is true if the newest certificate of the source can be used.
 	readable bool
+	// until is the end of the validity of the certificate in use. It is zero if there is no certificate.
 	until    time.Time
 	verdicts []*report.Verdict
 }
@@ -120,10 +120,7 @@ func (s *Server) watch(ctx context.Context) {
 		before := s.Verdicts()
 		s.state.Store(now)
 		if !slices.EqualFunc(before, s.Verdicts(), (*report.Verdict).Equal) {
-			select {
-			case s.changes <- struct{}{}:
-			default:
-			}
+			s.changes.Send()
 		}
 	}
 }

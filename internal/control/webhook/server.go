@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/process/panics"
+	"github.com/k8singress/k8singress/internal/process/wake"
 )
 
 // The limits of a connection. If no request arrives, it is closed after headerTimeout. The API server closes its own
@@ -40,9 +41,9 @@ type Server struct {
 	// state describes the certificate. It is nil if there is no source. changes receives a value when its verdicts have
 	// changed.
 	state   atomic.Pointer[state]
-	changes chan struct{}
+	changes wake.Signal
 	// configured receives a value when Configure was called.
-	configured  chan struct{}
+	configured  wake.Signal
 	connections *connections
 
 	mu sync.Mutex
@@ -53,7 +54,7 @@ type Server struct {
 
 // NewServer returns a server that listens after Configure and Run were called.
 func NewServer(handler *Handler, log *zap.Logger) *Server {
-	return &Server{handler: handler, log: log, configured: make(chan struct{}, 1), changes: make(chan struct{}, 1),
+	return &Server{handler: handler, log: log, configured: wake.New(), changes: wake.New(),
 		connections: newConnections(), changed: make(chan struct{})}
 }
 
@@ -61,10 +62,7 @@ func NewServer(handler *Handler, log *zap.Logger) *Server {
 // stops listening. Configure does not wait.
 func (s *Server) Configure(address string, source Source) {
 	s.source.Store(&source)
-	select {
-	case s.configured <- struct{}{}:
-	default:
-	}
+	s.configured.Send()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.address != address {
