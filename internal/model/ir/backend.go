@@ -89,7 +89,7 @@ type SessionCookie struct {
 	Domain  string        `json:"domain,omitempty"`
 	// Path is the cookie attribute Path. If it is empty, the path of the Ingress is used.
 	Path string `json:"path,omitempty"`
-	// SameSite is None, Lax, Strict or empty.
+	// SameSite has the value None, Lax or Strict, or is empty.
 	SameSite string `json:"same_site,omitempty"`
 	// OmitSameSiteNone leaves out SameSite=None for browsers that do not support it.
 	OmitSameSiteNone bool `json:"omit_same_site_none,omitempty"`

@@ -12,23 +12,24 @@ import (
 	"unicode/utf8"
 )
 
-// unclear matches phrases without a noun, which make readers read a sentence twice. Identifiers such as http.NoBody do
-// not match.
-var unclear = regexp.MustCompile(
-	`\b(?:(?:[Tt]hat|[Tt]hose) of|[Oo]ne that|[Ii]s none|[Nn]obody|[Ss]omebody|[Ww]hoever)\b`)
+// unclear matches phrases that say "that" or "one" in place of a noun, so that readers must search for the noun.
+var unclear = regexp.MustCompile(`(?i)\b(?:(?:that|those) of|one that|is none|nobody|somebody|whoever)\b`)
+
+// exempt removes an identifier and the name of an account, which unclear would match.
+var exempt = strings.NewReplacer("NoBody", "", `"nobody"`, "")
 
 // TestUnclearPhrases checks that product code and documentation have no unclear phrases. Rewrite such a line with the
 // noun that it means; a phrase that only avoids the pattern is no better.
 func TestUnclearPhrases(t *testing.T) {
 	for _, name := range textFiles(t, ".go", ".md") {
 		if strings.HasSuffix(name, "_test.go") ||
-			slices.ContainsFunc([]string{"bench/", "test/", "release/", "internal/tests/"}, func(folder string) bool {
+			slices.ContainsFunc([]string{"bench/", "test/", "release/"}, func(folder string) bool {
 				return strings.HasPrefix(name, folder)
 			}) {
 			continue
 		}
 		eachLine(t, name, func(number int, line string) {
-			if unclear.MatchString(line) {
+			if unclear.MatchString(exempt.Replace(line)) {
 				t.Errorf("%s:%d has an unclear phrase: write the noun that it means: %s", name, number, line)
 			}
 		})
