@@ -121,7 +121,10 @@ func (in *ingress) seesClient(want string, headers []string) {
 	site := got.header.Get("X-Site")
 	if want == "" {
 		status, body, want = http.StatusForbidden, got.body, got.header.Get("X-Chain")
-		site = "" // It is the address of a proxy that is not trusted.
+		if strings.HasPrefix(site, "9.9.9.") {
+			in.Errorf("the site sees the client %s, which is allowed", site)
+		}
+		site = want
 	}
 	if got.status != status || got.body != body || got.header.Get("X-Chain") != want || site != "" && site != want {
 		in.Errorf("got %d %q, chain %q, site %q; want %d %q", got.status, got.body, got.header.Get("X-Chain"), site,
