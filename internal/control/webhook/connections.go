@@ -14,9 +14,10 @@ import (
 const maxConnections = 128
 
 // The limits of TLS handshakes, which take half a millisecond each. A handshake beyond the limits waits for its turn,
-// so many new connections at once do not occupy the processors.
+// so many new connections at once do not occupy the processors. If maxConnections clients connect at once, the last
+// one waits for four seconds, which is less than headerTimeout. The API server keeps its connections.
 const (
-	handshakesPerSecond = 500
+	handshakesPerSecond = 30
 	handshakesAtOnce    = 8
 )
 

@@ -71,7 +71,7 @@ func (r *running) dial(path string, size int) (*tls.Conn, error) {
 // over time, and that a review is answered while the connections wait until their clients have read the error.
 func TestRefusedConnections(t *testing.T) {
 	r := start(t)
-	const limit, perSecond, atOnce = 128, 500, 8
+	const limit, perSecond, atOnce = 128, 30, 8
 	begin := time.Now()
 	var opening sync.WaitGroup
 	for range limit {

@@ -7,7 +7,7 @@ const (
 	ordinaryBody = 64 << 10
 	// turn is the time after which the work for larger bodies pauses. The processor then serves requests of clients.
 	// runtime.Gosched is not enough: the scheduler would continue the review before it asks the network for requests.
-	turn, pause = 300 * time.Microsecond, 300 * time.Microsecond
+	turn, pause = 200 * time.Microsecond, 800 * time.Microsecond
 	// growth makes turns longer while a review works: a turn is at least 1/growth of its work so far. An idle process
 	// sleeps for a millisecond at least, so a review with much work would otherwise pause for most of maxTime.
 	growth = 100

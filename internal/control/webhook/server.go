@@ -22,7 +22,7 @@ import (
 // idle connections before idleTimeout.
 const (
 	maxHeader     = 16 << 10
-	headerTimeout = 5 * time.Second
+	headerTimeout = 10 * time.Second
 	writeTimeout  = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
 )
